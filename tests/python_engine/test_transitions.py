@@ -131,6 +131,23 @@ def test_an_unsteady_killer_of_a_fresh_process_that_passes_alone_is_left_out_the
         assert (trial.mutant.stage, trial.sent[0]["left_out"]) == (Stage.FRESH, [TESTS[KILLER]])
 
 
+def test_of_likely_killers_the_first_needs_no_run_alone() -> None:
+    with contextlib.closing(Trial(Stage.FRESH, Seen.PASSED_ALONE, frozenset())) as trial:
+        trial.mutant.tests = [KILLER, 0]
+        trial.ends(Seen.FAILED)
+        assert trial.mutant.stage is Stage.CONTROL
+
+
+def test_a_likely_killer_that_passes_alone_leaves_it_to_the_suite() -> None:
+    """Another one ran before it in the same process, and may have left something behind."""
+    with contextlib.closing(Trial(Stage.FRESH, Seen.PASSED_ALONE, frozenset())) as trial:
+        trial.mutant.tests = [0, KILLER]
+        trial.ends(Seen.FAILED)
+        assert (trial.mutant.stage, trial.sent[0]["only"]) == (Stage.FRESH_STEADY, [TESTS[KILLER]])
+        trial.ends(Seen.PASSED)
+        assert (trial.mutant.stage, trial.mutant.in_order, trial.sent[0]["only"]) == (Stage.FRESH, True, None)
+
+
 @pytest.mark.parametrize("stage", [Stage.LIVE, Stage.SUITE, Stage.FRESH, Stage.STEADY, Stage.CONTROL])
 def test_a_fault_of_our_own_is_no_verdict(stage: Stage) -> None:
     """In the confirmation of a kill it is no failure of a test either."""

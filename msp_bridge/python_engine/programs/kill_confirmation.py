@@ -8,7 +8,7 @@ the mutant, and passes without it, when nothing else can be the reason:
 The rows of `transitions` say what follows each run:
 
 - `STEADY` runs the killer alone with the mutant, in a fork, where other tests ran before it in an order that is not
-  the suite's. `FRESH_STEADY` runs an unsteady killer alone in a fresh process.
+  the suite's. `FRESH_STEADY` runs it alone in a fresh process, for the same reason, or where it is unsteady.
 - `CONTROL` runs it alone without the mutant, and `LOADED` once more under load, as often as `Controls` says that it is
   due.
 - Each kill by an unsteady test is confirmed with the mutant and without, `CONFIRMATIONS` times, while no other job
@@ -73,9 +73,9 @@ class KillConfirmation:
             self._jobs.run_live(self._way.baseline, mutant, [killer])
 
     def _begin_fresh(self, mutant: ScheduledMutant, killer: int) -> None:
-        """Confirm a kill of a fresh process: by a test that ran alone, or after the tests before it in the suite."""
+        """Confirm a kill of a fresh process: by a test that ran first, or after the tests before it in the suite."""
         mutant.from_fresh = True
-        if self._controls.is_unsteady(killer):
+        if self._controls.is_unsteady(killer) or not (mutant.in_order or killer == mutant.tests[0]):
             mutant.stage = Stage.FRESH_STEADY
             self._jobs.run_fresh(self._way.baseline, mutant, [killer])
         else:
@@ -170,10 +170,10 @@ class KillConfirmation:
         """The killer does not pass alone without the mutant either."""
         if self._controls.is_unsteady(killer):
             self._without(mutant, killer)
-        elif mutant.from_fresh and mutant.confirmations:  # it needs others before it, and failed after them twice
+        elif mutant.in_order and mutant.confirmations:  # it needs others before it, and failed after them twice
             self._killed(mutant, killer)
         else:
-            mutant.confirmations += mutant.from_fresh
+            mutant.confirmations += mutant.in_order
             self._way.start_fresh(mutant)
 
     def _without(self, mutant: ScheduledMutant, killer: int) -> None:

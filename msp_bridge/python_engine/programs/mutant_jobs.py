@@ -50,7 +50,7 @@ class ScheduledMutant:
     confirmations: int = 0
     ran: list[Trace | None] = field(default_factory=list)  # what its jobs depend on (`dependencies`)
     from_fresh: bool = False  # the verdict is that of a fresh process
-    in_order: bool = False  # its fresh process runs all tests in their order, not the likely killer alone
+    in_order: bool = False  # its fresh process runs all tests in their order, not the likely killers
     set_up: SetUp = (0.0, 0.0)  # that the limits of its last job allow for: see `time_limits`
     timed_out: bool = False  # one of its jobs was over a limit
     stopped: bool = False
@@ -161,7 +161,7 @@ class MutantJobs:
         mutated: bool = True,
         loaded: bool = False,
     ) -> None:
-        """Run the tests `only`, or all, in their order, in a process that imports everything with the mutant."""
+        """Run the tests `only`, as they are ordered, or all, in a process that imports everything with the mutant."""
         job: JobMessage = {"id": mutant.request, "work": "mutant"}
         job["only"] = None if only is None else [baseline.tests[test] for test in only]
         job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]

@@ -16,7 +16,7 @@ gets there in stages, each of which is cheap and either final or hands on to the
 - `UNMEASURED`: not all tests are measured yet (`measuring`). `unmeasured` decides which tests may kill the mutant
   meanwhile; NoCoverage waits for the rest, and so does Survived, but for one mutant.
 - `FRESH`: a process that imports everything with the mutated file on the disk and runs all tests in their order. Before
-  that, the likely killer runs alone in a process of its own: in the same one it could change what the others find.
+  that, tests that are likely to kill the mutant run in a process of their own (`likely_killers`).
 
 Invariants. Each request is answered once, whatever happens. A mutant has at most one job at a time. Jobs of isolated
 runs have negative ids. A stopped request is answered when its job is gone.
@@ -36,6 +36,7 @@ from .file_edit import FileEdit
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .kill_confirmation import KillConfirmation
+from .likely_killers import LikelyKillers
 from .likely_tests import LikelyTests
 from .live_code import CodeChange
 from .messages import Ended, Report, Verdict
@@ -82,6 +83,7 @@ class MutantScheduler:
             Action.FRESH: self._start_in_order,
         }
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
+        self._likely = LikelyKillers(self._numbers)
         self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
         self._unmeasured = Unmeasured(self._survivors, probes, baseline, several=jobs > 1)
 
@@ -147,7 +149,7 @@ class MutantScheduler:
         mutant.stage = Stage.UNMEASURED
         if self._live is None or self._live.has_ended:
             return
-        stage, tests = self._unmeasured.next(self.baseline, mutant, self._last_killer(mutant))
+        stage, tests = self._unmeasured.next(self.baseline, mutant, self._likely.last(self.baseline, mutant))
         if stage is not Stage.UNMEASURED:
             self._enter(mutant, stage, tests)
 
@@ -335,39 +337,37 @@ class MutantScheduler:
         """Run `tests` in a fork of the collected session, with the mutant."""
         mutant.stage = Stage.LIVE
         mutant.tried.update(tests)
-        last = self._last_killer(mutant)  # first, and unsteady tests last
+        last = self._likely.last(self.baseline, mutant)  # first, and unsteady tests last
         mutant.tests = sorted(tests, key=lambda test: (self._controls.is_unsteady(test), test != last))
         self._jobs.run_live(self.baseline, mutant, mutant.tests)
 
     def start_fresh(self, mutant: ScheduledMutant) -> None:
-        """Run the likely killer alone in a process that imports everything; without one, the tests that are left."""
+        """Run likely killers in a process that imports everything; without any, the tests that are left."""
         if self.baseline.unmeasured:
             mutant.stage = Stage.UNMEASURED
             return
         mutant.stage, mutant.completed = Stage.FRESH, 0
-        first = self._first(mutant)
-        tests = self._survivors.left(self.baseline, mutant) if first is None else [first]
-        mutant.in_order, mutant.tests = first is None, tests or []
-        if tests == []:
+        left = self._survivors.left(self.baseline, mutant)
+        if left == []:
             self._answer_known(mutant)
             return
-        self._jobs.run_fresh(self.baseline, mutant, tests)
+        likely = [] if mutant.in_order else self._likely_killers(mutant, left)
+        mutant.in_order, mutant.tests = not likely, likely or left or []
+        self._jobs.run_fresh(self.baseline, mutant, likely or left)
 
     def _start_in_order(self, mutant: ScheduledMutant) -> None:
-        """Run all tests in a fresh process: after the likely killer, which ran alone there, passed."""
-        mutant.in_order |= mutant.stage is Stage.FRESH
+        """Run all tests in a fresh process: after the likely killers passed there, or one did alone."""
+        mutant.in_order |= mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
         self.start_fresh(mutant)
 
-    def _first(self, mutant: ScheduledMutant) -> int | None:
-        """The test that is most likely to fail, if it may run alone; not one that needs others before it."""
-        last = self._last_killer(mutant)
-        if last is None or mutant.in_order or last in mutant.left_out or self._confirmation.needs_others(last):
-            return None
-        return last
+    def _likely_killers(self, mutant: ScheduledMutant, left: Collection[int] | None) -> list[int]:
+        """The tests that are likely to fail, and may run without others before them."""
 
-    def _last_killer(self, mutant: ScheduledMutant) -> int | None:
-        """The last killer of the mutants of the same function."""
-        return self._index(self.baseline.killers.get(mutant.place))
+        def is_useless(test: int) -> bool:
+            fails = test in mutant.left_out or test in self.baseline.failing or self._confirmation.needs_others(test)
+            return fails or (left is not None and test not in left)
+
+        return self._likely.of(self.baseline, mutant, is_useless)
 
     def _on_isolated_run(self, answer: Ended) -> None:
         """One test was run alone."""
@@ -388,10 +388,7 @@ class MutantScheduler:
 
     def killer(self, mutant: ScheduledMutant) -> int | None:
         """The index of the test that killed it; None where nothing or no test did."""
-        return self._index(mutant.verdict.get("killed_by"))
-
-    def _index(self, name: str | None) -> int | None:
-        return self._numbers.get(name) if name is not None else None
+        return self._numbers.get(mutant.verdict.get("killed_by") or "")
 
     def _answer(self, mutant: ScheduledMutant, verdict: Verdict) -> None:
         del self._mutants[mutant.request]

@@ -145,8 +145,8 @@ class Fresh(Collecting):
             return (yield from self._measure(message["tests"], counts=message.get("counts")))
         left_out = set(message["left_out"])
         names = {item.nodeid: index for index, item in enumerate(self.items)}
-        only = names.keys() if message["only"] is None else set(message["only"])
-        chosen = [index for name, index in names.items() if name in only and name not in left_out]
+        only = names if message["only"] is None else message["only"]
+        chosen = [names[name] for name in only if name in names and name not in left_out]
         return self._with_dependencies((yield from run_until_failure(self, chosen, job.ended)))
 
     def report(self, code: int) -> Report:

@@ -17,7 +17,7 @@ class Seen(enum.Enum):
 
     NOT_LIVE = "the mutant can't be put into live code"
     PASSED = "all tests of the job passed"
-    PASSED_ALONE = "the likely killer passed, and no other test was run"
+    PASSED_ALONE = "the likely killers passed, and no other test was run"
     FAILED = "a test failed, or was over a time limit"
     ENDED = "pytest ended without a test that could be named: a crash, no collection, a time limit of the whole suite"
     UNSTEADY_PASSED = "the test passed, and it is known to pass and to fail without a mutant"
@@ -60,7 +60,7 @@ TRANSITIONS = {
     (Stage.STEADY, Seen.PASSED): Action.FRESH,
     (Stage.STEADY, Seen.UNSTEADY_PASSED): Action.LEAVE_OUT,
     (Stage.FRESH_STEADY, Seen.FAILED): Action.CONTROL,
-    (Stage.FRESH_STEADY, Seen.PASSED): Action.LEAVE_OUT,
+    (Stage.FRESH_STEADY, Seen.PASSED): Action.FRESH,
     (Stage.FRESH_STEADY, Seen.UNSTEADY_PASSED): Action.LEAVE_OUT,
     (Stage.CONTROL, Seen.PASSED): Action.KILLED,
     (Stage.CONTROL, Seen.DUE_UNDER_LOAD): Action.LOADED,

@@ -1,0 +1,46 @@
+"""Likely killers: which tests a fresh process runs first, for a mutant of code that runs at import."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from msp_bridge.python_engine.programs.baseline import Baseline
+from msp_bridge.python_engine.programs.likely_killers import LikelyKillers
+
+TESTS = [
+    "t.py::other",
+    "t.py::row[1]",
+    "t.py::row[2]",
+    "t.py::slow",
+    "t.py::runs_it",
+    "t.py::near",
+    "t.py::fails_alone",
+]
+OTHER, ROW_1, ROW_2, SLOW, RUNS_IT, NEAR, FAILS_ALONE = range(len(TESTS))
+MUTANT: Any = SimpleNamespace(path="m.py", place="m.py:f", change=SimpleNamespace(lines=[2]))
+
+
+def likely(killers: dict[str, str], slow_s: float = 10.0, **known: Any) -> list[int]:
+    durations = dict.fromkeys(range(len(TESTS)), 0.1) | {SLOW: slow_s}
+    measured = {"durations": durations, "failing": {}, "lines": {"m.py": {"2": hex(1 << RUNS_IT)}}, **known}
+    facts = {"live": [], "suspended": [], "called": [], "read": False}
+    baseline = Baseline.of(measured, {"tests": TESTS, "seconds": 0.1, "files": {"m.py": facts}})
+    for place, test in killers.items():
+        baseline = baseline.with_kill(("m.py", (0, 1, place)), place, TESTS.index(test))
+    numbers = {name: number for number, name in enumerate(TESTS)}
+    return LikelyKillers(numbers).of(baseline, MUTANT, {FAILS_ALONE}.__contains__)
+
+
+def test_the_likeliest_tests_come_first() -> None:
+    killers = {"m.py:f": "t.py::row[2]", "m.py:g": "t.py::near", "n.py:f": "t.py::other"}
+    assert likely(killers) == [ROW_2, RUNS_IT, NEAR, ROW_1]
+
+
+def test_a_test_that_fails_alone_is_none() -> None:
+    assert likely({"m.py:f": "t.py::fails_alone"}) == [RUNS_IT]
+
+
+def test_no_more_run_than_a_share_of_the_suite_takes_but_the_first() -> None:
+    assert likely({"m.py:f": "t.py::slow", "m.py:g": "t.py::near"}) == [SLOW]
+    assert likely({"m.py:f": "t.py::row[2]", "m.py:g": "t.py::near"}, slow_s=0.5) == [ROW_2, RUNS_IT]
