@@ -26,7 +26,7 @@ SOURCES = [
     "README.md",
     "LICENSE",
 ]
-QUIET = ["--quiet", "--disable-pip-version-check", "--constraint", str(ROOT / "constraints.txt")]
+UV = f"{sys.prefix}/bin/uv"  # it installs what pip does, for a fifth of the CPU time
 
 
 def built(scratch: Path) -> Path:
@@ -36,9 +36,7 @@ def built(scratch: Path) -> Path:
             shutil.copytree(ROOT / name, scratch / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / name, scratch)
-    done = subprocess.run(
-        [f"{sys.prefix}/bin/uv", "build", "--quiet", "--out-dir", "dist"], cwd=scratch, capture_output=True, text=True
-    )
+    done = subprocess.run([UV, "build", "--quiet", "--out-dir", "dist"], cwd=scratch, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     [wheel], [_] = (scratch / "dist").glob("*.whl"), (scratch / "dist").glob("*.tar.gz")
     return wheel
@@ -47,8 +45,9 @@ def built(scratch: Path) -> Path:
 def installed(environment: Path, wheel: Path) -> Path:
     """The `msp-bridge` of a new environment with the wheel, mutmut and pytest."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python"), "install", *QUIET]
-    done = subprocess.run([*pip, str(wheel), "mutmut", "pytest"], capture_output=True, text=True)
+    install = [UV, "pip", "install", "--quiet", "--python", environment]
+    install += ["--constraint", ROOT / "constraints.txt"]
+    done = subprocess.run([*install, wheel, "mutmut", "pytest"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return environment / "bin/msp-bridge"
 
