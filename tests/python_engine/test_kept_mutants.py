@@ -46,7 +46,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def by_mutmut(tmp_path: Path, **about: Any) -> Sequence[Mutant]:
     """What a new adapter discovers in the project."""
-    async with Trial.of({path: text.encode() for path, text in FILES.items()}, tmp_path, **about) as trial:
+    async with Trial.of(
+        {path: text.encode() for path, text in FILES.items()}, tmp_path, asked_before=False, **about
+    ) as trial:
         return await trial.discover()
 
 
@@ -65,7 +67,7 @@ def same(one: Sequence[Mutant], other: Sequence[Mutant]) -> bool:
 async def test_what_an_earlier_bridge_was_told_is_tested(asked: list[str], tmp_path: Path) -> None:
     await by_mutmut(tmp_path)
     asked.clear()
-    async with Trial.of("", tmp_path) as trial:
+    async with Trial.of("", tmp_path, asked_before=False) as trial:
         results = await trial.test()
     assert asked == []
     assert {result.status for result in results.values()} == {Status.KILLED}

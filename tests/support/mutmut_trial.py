@@ -16,6 +16,7 @@ from attrs import define, field
 from msp_bridge.adapters.mutmut import Mutmut
 
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
+from msp_bridge.toolkit.kept_answers import NAME
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 
@@ -23,6 +24,13 @@ PROJECTS = Path(__file__).parent.parent / "projects"
 def started_by(processes: set[int], one: psutil.Process) -> bool:
     """Whether it is one of `processes`, or below one."""
     return not processes.isdisjoint([one.pid, *(parent.pid for parent in one.parents())])
+
+
+def share_answers(cache: Path, place: Path) -> None:
+    """The answers about texts that the cache is to keep are those of all caches that share them in `place`."""
+    cache.mkdir(exist_ok=True)
+    if not os.path.lexists(cache / NAME):
+        (cache / NAME).symlink_to(place / NAME)
 
 
 @define(eq=False)
@@ -36,8 +44,14 @@ class Trial:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def of(cls, source: str | dict[str, bytes], directory: Path, **about: Any) -> AsyncIterator[Trial]:
-        """On a copy of a tree of tests/projects, or on files. At the end nothing may be left running or written."""
+    async def of(
+        cls, source: str | dict[str, bytes], directory: Path, *, asked_before: bool = True, **about: Any
+    ) -> AsyncIterator[Trial]:
+        """On a copy of a tree of tests/projects, or on files. At the end nothing may be left running or written.
+
+        With `asked_before`, mutmut is not asked again which mutants a text has, if it was for an earlier trial of this
+        process: that takes it half a second, most of it to import its parser.
+        """
         root = directory / "project"
         if not root.exists():
             if isinstance(source, str):
@@ -47,6 +61,8 @@ class Trial:
                     (root / path).parent.mkdir(parents=True, exist_ok=True)
                     (root / path).write_bytes(data)
         project = Project(root, directory / "cache", **{"python": Path(sys.executable), "jobs": 2, **about})
+        if asked_before:
+            share_answers(directory / "cache", directory.parent)
         before = {child.pid for child in psutil.Process().children(recursive=True)}
         trial = cls(root, Mutmut(project))
         trial._tree = trial.tree()
