@@ -241,25 +241,26 @@ async def test_a_broken_configuration_is_an_error_for_a_named_file(tmp_path: Pat
             await discovered(adapter, "calc/core.py")
 
 
-@pytest.mark.parametrize(
-    ("command", "complaint"),
-    [
-        ("no-such-program --fast", "can't run no-such-program: there is no such program"),
-        (f"{PYTEST} nowhere.py", r"pytest can't start \(exit code 4\).*nowhere.py.*`test-command`"),
-        (f"{PYTEST} m.py", "pytest finds no tests: select other tests by `test-command`"),
-        (f"{AS_COMMAND} nowhere.py", "(?s)fail without any mutant.*nowhere.py"),
-        (f"{AS_COMMAND} m.py", r"pytest found no tests \(exit code 5\)"),
-        ("python -c 'import time; time.sleep(60)'", "without any mutant, but `timeout` is 0.5"),
-        ("python -c pass", "although every module"),
-    ],
-)
-async def test_a_test_command_that_tests_nothing_is_an_error(tmp_path: Path, command: str, complaint: str) -> None:
-    timeout = 0.5 if "sleep" in command else 20
-    root = plain(tmp_path / "project", "x = 1\n", "", command=command, timeout=timeout)
+TEST_NOTHING = {
+    "no-such-program --fast": "can't run no-such-program: there is no such program",
+    f"{PYTEST} nowhere.py": r"pytest can't start \(exit code 4\).*nowhere.py.*`test-command`",
+    f"{PYTEST} m.py": "pytest finds no tests: select other tests by `test-command`",
+    f"{AS_COMMAND} nowhere.py": "(?s)fail without any mutant.*nowhere.py",
+    f"{AS_COMMAND} m.py": r"pytest found no tests \(exit code 5\)",
+    "python -c 'import time; time.sleep(60)'": "without any mutant, but `timeout` is 5",
+    "python -c pass": "although every module",
+}
+
+
+async def test_a_test_command_that_tests_nothing_is_an_error(tmp_path: Path) -> None:
+    root = plain(tmp_path / "project", "x = 1\n", "", timeout=5)
+    text = (root / "cosmic-ray.toml").read_text()
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        with pytest.raises(ToolError, match=complaint):
-            await results_of(adapter, mutants)
+        for command, complaint in TEST_NOTHING.items():
+            (root / "cosmic-ray.toml").write_text(text.replace('"python tests.py"', json.dumps(command)))
+            with pytest.raises(ToolError, match=complaint):
+                await results_of(adapter, mutants)
 
 
 async def test_pytest_that_ignores_pythonpath_runs_without_the_plugin(
