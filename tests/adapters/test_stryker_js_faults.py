@@ -36,7 +36,7 @@ BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "comman
 @pytest.mark.usefixtures("portable")
 @BOTH
 async def test_a_suite_that_is_red_broken_or_empty_is_shown_and_run_again_when_something_has_changed(
-    modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    modules: Path, every_case: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = copied("js_mocha", tmp_path, modules)
     red, specs = root / "test/red.spec.js", root / "test/price.spec.js"
@@ -57,14 +57,15 @@ async def test_a_suite_that_is_red_broken_or_empty_is_shown_and_run_again_when_s
             await results_of(adapter, mutants[:1])
         red.write_text("")
         assert len(await results_of(adapter, mutants[:1])) == 1
-        specs.write_text("")
-        with pytest.raises(ToolError, match="StrykerJS ran no tests: correct the options of the test runner"):
-            await results_of(adapter, mutants[:1])
+        if every_case:
+            specs.write_text("")
+            with pytest.raises(ToolError, match="StrykerJS ran no tests: correct the options of the test runner"):
+                await results_of(adapter, mutants[:1])
 
 
 @pytest.mark.usefixtures("portable")
 @BOTH
-async def test_a_bad_configuration_is_named(modules: Path, tmp_path: Path) -> None:
+async def test_a_bad_configuration_is_named(modules: Path, every_case: bool, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, modules)
     file = root / "stryker.config.json"
     bad = {
@@ -72,7 +73,7 @@ async def test_a_bad_configuration_is_named(modules: Path, tmp_path: Path) -> No
         '{"concurrency": 1, "mutate": 3}': 'Config option "mutate" has the wrong type',
     }
     async with adapter_on(root) as adapter:
-        for text, message in bad.items():
+        for text, message in list(bad.items())[: None if every_case else 1]:
             file.write_text(text)
             with pytest.raises(ConfigurationError) as caught:
                 await discovered(adapter)
