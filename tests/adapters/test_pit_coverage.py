@@ -36,6 +36,12 @@ final class {name} {{
     static int never(int price) {{
         return price - 1;
     }}
+
+    private static final int FACTOR = factor();
+
+    private static int factor() {{
+        return 2;
+    }}
 }}
 """
 TEST = """package example.stock;
@@ -117,18 +123,6 @@ async def test_only_what_can_run_what_has_changed_is_measured_again(tmp_path: Pa
         assert await measured(adapter) == [name for name in order if name in {"RatesTest", "StreamTest", *tied}]
 
 
-async def test_a_test_that_passes_only_after_others_is_measured_after_them(tmp_path: Path, tools: Path) -> None:
-    root, runs = copied(tmp_path), tmp_path / "runs"
-    names = [f"{name}Test" for name in ("Rates", "Fees")]
-    written(root, runs, dict.fromkeys(names, DIRECT.format("Fees")))
-    async with adapter_on(root, tools) as adapter:
-        assert (await verdict(adapter, "Fees", "7 Math")).status is Status.KILLED
-    last = root / TESTS / f"{[name for name in runs.read_text('utf-8').split() if name in names][1]}.java"
-    last.write_text(last.read_text("utf-8").replace("Files.write", f"{AFTER_OTHERS} Files.write"), "utf-8")
-    async with adapter_on(root, tools) as adapter:
-        assert (await verdict(adapter, "Fees", "7 Math")).status is Status.KILLED
-
-
 async def test_kills_do_not_wait_until_it_is_measured_what_an_edited_test_covers(tmp_path: Path, tools: Path) -> None:
     root, runs, gate = copied(tmp_path), tmp_path / "runs", tmp_path / "gate"
     written(root, runs, {f"{name}Test": DIRECT.format(name) for name in ("Rates", "Fees")})
@@ -149,27 +143,31 @@ async def test_kills_do_not_wait_until_it_is_measured_what_an_edited_test_covers
     assert (second.status, second.covered_by) == (Status.SURVIVED, ("example.stock.RatesTest.passes",))
 
 
-async def test_what_the_first_test_alone_covers_is_measured_again_without_it_and_with_it(
-    tmp_path: Path, tools: Path
-) -> None:
+async def test_what_one_test_does_for_others_is_measured_without_it_and_with_it(tmp_path: Path, tools: Path) -> None:
     root, runs = copied(tmp_path), tmp_path / "runs"
-    written(root, runs, {"RatesTest": ONCE.format("Rates"), "OtherTest": ONCE.format("Rates")})
+    of_rates, of_fees = ("RatesTest", "OtherTest"), ("FeesTest", "MoreTest")
+    written(
+        root, runs, {**dict.fromkeys(of_rates, ONCE.format("Rates")), **dict.fromkeys(of_fees, DIRECT.format("Fees"))}
+    )
     async with adapter_on(root, tools) as adapter:
-        first = await verdict(adapter, "Rates", "18 Math")
-        assert first.killed_by is not None
-        [name] = first.killed_by
-        assert first.covered_by == (name,)  # PIT runs all in one JVM
-    changed = root / TESTS / f"{name.split('.')[2]}.java"
-    text = changed.read_text("utf-8")
-    [other] = {"RatesTest", "OtherTest"} - {changed.stem}
-    changed.unlink()
+        covered = (await verdict(adapter, "Rates", "18 Math")).covered_by
+    order = [*dict.fromkeys(runs.read_text("utf-8").split())]  # a test that kills runs once more
+    first, second = [name for name in order if name in of_rates]
+    later = [name for name in order if name in of_fees][1]
+    assert covered == (f"example.stock.{first}.passes",)  # PIT runs all in one JVM
+    gone = (root / TESTS / f"{first}.java").read_text("utf-8")
+    (root / TESTS / f"{first}.java").unlink()
     async with adapter_on(root, tools) as adapter:
-        assert (await verdict(adapter, "Rates", "18 Math")).killed_by == (f"example.stock.{other}.passes",)
-    changed.write_text(text, "utf-8")
+        assert (await verdict(adapter, "Rates", "18 Math")).killed_by == (f"example.stock.{second}.passes",)
+    (root / TESTS / f"{first}.java").write_text(gone, "utf-8")
+    written(root, runs, {later: "Assert.assertEquals(10, Fees.twice(5));"})
+    runs.write_text("", "utf-8")
     async with adapter_on(root, tools) as adapter:
         known = await verdict(adapter, "Rates", "22 Math")  # until it is, a kill may come first, without `covered_by`
         assert known.status is Status.NO_COVERAGE
-        assert (await verdict(adapter, "Rates", "18 Math")).covered_by == (name,)
-    changed.write_text(text.replace("once()", "twice(2)"), "utf-8")
+        again = {*runs.read_text("utf-8").split()}
+        assert again == {first, second, later}  # not the other one, which alone ran the static initializer of Fees
+        assert (await verdict(adapter, "Rates", "18 Math")).covered_by == covered
+    written(root, runs, {later: f"{AFTER_OTHERS} {DIRECT.format('Fees')}"})
     async with adapter_on(root, tools) as adapter:
-        assert (await verdict(adapter, "Rates", "18 Math")).killed_by == (f"example.stock.{other}.passes",)
+        assert (await verdict(adapter, "Fees", "7 Math")).status is Status.KILLED

@@ -182,13 +182,14 @@ final class Analysis {
     }
 
     private List<MutationDetails> covered(ReportOptions options, Measurement measurement) {
-        try {
-            return mutants(options, measurement);
-        } catch (RuntimeException error) { // Incomplete; or a test fails that needs what another one leaves
-            if (measurement == null || !measurement.widen()) {
-                throw error;
+        while (true) {
+            try {
+                return mutants(options, measurement);
+            } catch (RuntimeException error) { // it is incomplete; or a test fails that needs what another one leaves
+                if (measurement == null || !measurement.widen(error)) {
+                    throw error;
+                }
             }
-            return mutants(options, measurement);
         }
     }
 

@@ -1,8 +1,6 @@
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HashMap;
@@ -37,8 +35,7 @@ final class ClassFile {
     /** Whether it is a class file: among resources of tests there are damaged ones. */
     final boolean readable;
 
-    ClassFile(Path file) throws IOException {
-        byte[] bytes = Files.readAllBytes(file);
+    ClassFile(byte[] bytes) {
         digest = digestOf(bytes);
         readable = isRead(new DataInputStream(new ByteArrayInputStream(bytes)));
         if (readable && methods.contains(ConstantNames.FOR_NAME)) {

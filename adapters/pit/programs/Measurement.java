@@ -16,6 +16,7 @@ import org.pitest.coverage.CoverageDatabase;
 import org.pitest.coverage.TestInfo;
 import org.pitest.mutationtest.build.TestPrioritiser;
 import org.pitest.mutationtest.build.TestPrioritiserFactory;
+import org.pitest.mutationtest.engine.Location;
 
 /**
  * Decides which test classes are measured, and adds what was kept of the others.
@@ -29,17 +30,22 @@ import org.pitest.mutationtest.build.TestPrioritiserFactory;
  * <li>PIT runs all tests in one JVM. What is done once in it, such as a static initializer, is covered by the first test that
  *     needs it, and by no other. So if the measured test classes cover a block of an unchanged class no more that they, or those
  *     that are gone, have covered before, another one may be the first now. If one that was not measured can run that class, all
- *     are measured. So it is if they cover a block that one other test alone has covered: that one may be the second now. The
- *     static initializers themselves are left out: such a test covers too much, not too little.
+ *     are measured. If they cover a block that one other test alone has covered, that one may be the second now, and its class is
+ *     measured with them. What only static initializers run is left out: such a test covers too much, not too little.
  * <li>A test may pass only after others, which set something for it. So if one fails among some test classes, all are
  *     measured, as for a new server.</ul>
  *
  * <p>Where fewer tests run before a test class than in a run of all, it covers more, not less.
  */
 final class Measurement {
-    /** More test classes must be measured. */
-    static final class Incomplete extends RuntimeException {
+    /** More test classes must be measured: these, or all if there are none. */
+    private static final class Incomplete extends RuntimeException {
         private static final long serialVersionUID = 1L;
+        private final transient Set<String> classes;
+
+        Incomplete(Set<String> classes) {
+            this.classes = classes;
+        }
     }
 
     private static final long MOST = 4_000_000; // pairs of a test and a block: 30 MB
@@ -49,6 +55,7 @@ final class Measurement {
     private final String tree;
     private final Map<?, ?> kept; // null: nothing
     private boolean everything;
+    private Set<String> required = Set.of(); // whatever was kept
     private Coverage before;
     private Set<String> names = Set.of();
     private final Set<String> measured = new HashSet<>();
@@ -92,7 +99,7 @@ final class Measurement {
         everything |= digests.keySet().stream().filter(name -> !isUnchanged(name)).anyMatch(
             name -> names.stream().noneMatch(test -> runs(test, name)));
         measured.clear();
-        names.stream().filter(name -> everything || !isCurrent(name)).forEach(measured::add);
+        names.stream().filter(name -> everything || required.contains(name) || !isCurrent(name)).forEach(measured::add);
         return all.stream().filter(each -> measured.contains(nameOf(each)));
     }
 
@@ -136,7 +143,7 @@ final class Measurement {
         Map<String, Map<TestInfo, List<BlockLocation>>> found = Coverage.byClass(data);
         if (!names.containsAll(found.keySet())) {
             if (measured.size() < names.size()) {
-                throw new Incomplete();
+                throw new Incomplete(Set.of());
             }
             return data;
         }
@@ -146,16 +153,19 @@ final class Measurement {
             all.classes.put(name, measured.contains(name)
                 ? ofClass(name, found.getOrDefault(name, Map.of())) : before.classes.get(name));
         }
-        if (isIncomplete(all) || isOvertaken(all)) {
-            throw new Incomplete();
+        Set<String> overtaken = overtaken(all);
+        if (!overtaken.isEmpty() || isIncomplete(all)) {
+            throw new Incomplete(overtaken);
         }
         coverage = all;
         return all.over(data);
     }
 
-    /** Has all test classes measured next time; whether that are more than were. */
-    boolean widen() {
-        everything = true;
+    /** Has more test classes measured next time, after this error; false: all were. */
+    boolean widen(RuntimeException error) {
+        Set<String> more = error instanceof Incomplete ? ((Incomplete) error).classes : Set.of();
+        everything |= more.isEmpty() || !required.isEmpty();
+        required = more;
         return measured.size() < names.size();
     }
 
@@ -179,16 +189,22 @@ final class Measurement {
             test -> reach.of(test) == null ? !classes.isEmpty() : classes.stream().anyMatch(name -> runs(test, name)));
     }
 
-    /** Whether a measured test class runs what one test alone ran before, in a class that is not measured. */
-    private boolean isOvertaken(Coverage now) {
+    /** Test classes that were not measured, one test of which alone ran what a measured one runs now. */
+    private Set<String> overtaken(Coverage now) {
         Map<BlockLocation, Integer> tests = new HashMap<>(); // how many
         before.classes.values().forEach(each -> each.tests.values().forEach(
             blocks -> blocks.forEach(block -> tests.merge(block, 1, Integer::sum))));
-        Set<BlockLocation> once = names.stream().filter(name -> !measured.contains(name))
-            .flatMap(name -> before.classes.get(name).blocks().stream())
-            .filter(block -> tests.get(block) == 1 && !block.getLocation().getMethodName().equals("<clinit>"))
+        Set<String> ignored = reach.initializers.methods();
+        Set<BlockLocation> once = measured.stream().flatMap(name -> now.classes.get(name).blocks().stream())
+            .filter(block -> tests.getOrDefault(block, 0) == 1 && !ignored.contains(methodOf(block)))
             .collect(Collectors.toSet());
-        return measured.stream().anyMatch(name -> now.classes.get(name).blocks().stream().anyMatch(once::contains));
+        return names.stream().filter(name -> !measured.contains(name))
+            .filter(name -> before.classes.get(name).blocks().stream().anyMatch(once::contains)).collect(Collectors.toSet());
+    }
+
+    private static String methodOf(BlockLocation block) {
+        Location method = block.getLocation();
+        return method.getClassName().asInternalName() + "." + method.getMethodName() + method.getMethodDesc();
     }
 
     private static String classOf(BlockLocation block) {

@@ -63,6 +63,9 @@ final class Reach {
     private static final List<String> SERVICES = List.of("META-INF/services/", "mockito-extensions/", "junit-platform.properties");
     private static final String SEPARATORS = "[^\\p{L}\\p{M}\\p{N}\\p{Pc}\\p{Sc}./-]+";
 
+    /** Of all these classes. */
+    final Initializers initializers = new Initializers();
+
     private final Map<String, ClassFile> files = new HashMap<>(); // by internal name
     private final Set<String> services = new HashSet<>(); // words of their files
     private final Set<String> serializable = new HashSet<>(); // those that may be
@@ -93,7 +96,9 @@ final class Reach {
 
     private void read(Path file, String name) throws IOException {
         if (name.endsWith(SUFFIX)) {
-            files.putIfAbsent(name.substring(0, name.length() - SUFFIX.length()), new ClassFile(file));
+            byte[] bytes = Files.readAllBytes(file);
+            files.putIfAbsent(name.substring(0, name.length() - SUFFIX.length()), new ClassFile(bytes));
+            initializers.read(bytes);
         } else if (SERVICES.stream().anyMatch(name::startsWith)) {
             services.addAll(List.of(new String(Files.readAllBytes(file), StandardCharsets.UTF_8).split(SEPARATORS)));
         }
