@@ -76,11 +76,11 @@ class Trial:
         server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False)
         plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
         known, servers = replace(baseline(), unsteady=unsteady), (server, server)
-        self._scheduler = MutantScheduler(known, plan, servers, (), 2, self.answers.append, lambda: None, {})
+        self.scheduler = MutantScheduler(known, plan, servers, (), 2, self.answers.append, lambda: None, {})
         start = CODE.index("a + 1")
         change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
-        self._scheduler.test(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change)
-        self.mutant = self._scheduler._mutants[1]
+        self.scheduler.test(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change)
+        self.mutant = self.scheduler._mutants[1]
         self.mutant.stage, self.mutant.tests = stage, [0, 1, 2]
         self.mutant.in_order = stage is Stage.FRESH and seen is not Seen.PASSED_ALONE
         if stage is Stage.FRESH_STEADY:
@@ -95,18 +95,18 @@ class Trial:
 
     def reports(self, report: dict[str, Any] | None) -> None:
         """Its job ends with this report, or with none."""
-        self._scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": report, "tests": 0, "seconds": 0.1})
+        self.scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": report, "tests": 0, "seconds": 0.1})
 
     def times_out(self, ended: int) -> None:
         """Its job is over a limit when so many tests have ended."""
         self.sent.clear()
-        self._scheduler.receive(
+        self.scheduler.receive(
             {"id": 1, "exit": -9, "kill_reason": "timeout", "report": None, "tests": ended, "seconds": 9.0}
         )
 
     def close(self) -> None:
         """End the busy processes, which a job under load has beside it."""
-        self._scheduler.end()
+        self.scheduler.end()
 
 
 @pytest.mark.parametrize(("stage", "seen"), ROWS, ids=lambda part: part.name)
@@ -146,6 +146,17 @@ def test_a_likely_killer_that_passes_alone_leaves_it_to_the_suite() -> None:
         assert (trial.mutant.stage, trial.sent[0]["only"]) == (Stage.FRESH_STEADY, [TESTS[KILLER]])
         trial.ends(Seen.PASSED)
         assert (trial.mutant.stage, trial.mutant.in_order, trial.sent[0]["only"]) == (Stage.FRESH, True, None)
+
+
+def test_a_known_survivor_of_code_that_runs_at_import_meets_its_likely_killers_alone() -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.NOT_LIVE, frozenset())) as trial:
+        known = trial.scheduler.baseline.with_kill(("m.py", (0, 1, "")), trial.mutant.place, KILLER)
+        trial.scheduler.baseline = known.with_survivor(trial.mutant.survivor)
+        trial.ends(Seen.NOT_LIVE)
+        [job] = trial.sent
+        assert job["only"][0] == TESTS[KILLER]
+        trial.ends(Seen.PASSED_ALONE)
+        assert ([answer["status"] for answer in trial.answers], trial.sent) == (["Survived"], [])
 
 
 @pytest.mark.parametrize("stage", [Stage.LIVE, Stage.SUITE, Stage.FRESH, Stage.STEADY, Stage.CONTROL])

@@ -53,8 +53,8 @@ class LikelyKillers:
         killers = [test for place, test in baseline.killers.items() if place.startswith(f"{mutant.path}:")]
         first += [self._numbers[test] for test in reversed(killers) if test in self._numbers]
         yield from first
-        for test in first:
-            yield from self._rows[_function(baseline.tests[test])]
+        for function in dict.fromkeys(_function(baseline.tests[test]) for test in first):
+            yield from self._rows[function]
 
 
 def _function(test: str) -> str:

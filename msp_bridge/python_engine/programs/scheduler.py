@@ -348,11 +348,13 @@ class MutantScheduler:
             return
         mutant.stage, mutant.completed = Stage.FRESH, 0
         left = self._survivors.left(self.baseline, mutant)
-        if left == []:
+        likely = [] if mutant.in_order else self._likely_killers(mutant)
+        if left is not None:
+            likely = self._survivors.again(self.baseline, likely)
+        mutant.in_order, mutant.tests = not likely, likely or left or []
+        if not likely and left == []:
             self._answer_known(mutant)
             return
-        likely = [] if mutant.in_order else self._likely_killers(mutant, left)
-        mutant.in_order, mutant.tests = not likely, likely or left or []
         self._jobs.run_fresh(self.baseline, mutant, likely or left)
 
     def _start_in_order(self, mutant: ScheduledMutant) -> None:
@@ -360,12 +362,11 @@ class MutantScheduler:
         mutant.in_order |= mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
         self.start_fresh(mutant)
 
-    def _likely_killers(self, mutant: ScheduledMutant, left: Collection[int] | None) -> list[int]:
+    def _likely_killers(self, mutant: ScheduledMutant) -> list[int]:
         """The tests that are likely to fail, and may run without others before them."""
 
         def is_useless(test: int) -> bool:
-            fails = test in mutant.left_out or test in self.baseline.failing or self._confirmation.needs_others(test)
-            return fails or (left is not None and test not in left)
+            return test in mutant.left_out or test in self.baseline.failing or self._confirmation.needs_others(test)
 
         return self._likely.of(self.baseline, mutant, is_useless)
 
