@@ -57,7 +57,8 @@ class Measurement:
 
     def steadiness(self, baseline: Baseline) -> dict[int, str]:
         """Run all tests twice more, the second time under load: the tests that are not steady, and what they did."""
-        found: dict[int, str] = {}
+        varying: dict[int, str] = {}
+        failed: dict[int, str] = {}  # it says more than a time that varies
         load = Load()
         for busy in (False, True):
             if busy:
@@ -68,12 +69,12 @@ class Measurement:
                 load.end()
             for test, text in failing.items():
                 if test not in baseline.failing:
-                    found.setdefault(test, f"fails {'under load' if busy else 'sometimes'}: {gist(text)}")
+                    failed.setdefault(test, f"fails {'under load' if busy else 'sometimes'}: {gist(text)}")
             for test, seconds in durations.items():
                 short, long = sorted((seconds, baseline.durations[test]))
                 if not busy and long - short > VARYING_S and long > VARYING_FACTOR * short:
-                    found.setdefault(test, f"takes {short:.2f} s and {long:.2f} s")
-        return found
+                    varying[test] = f"takes {short:.2f} s and {long:.2f} s"
+        return varying | failed
 
     def _again(self, baseline: Baseline) -> tuple[dict[int, float], dict[int, str]]:
         """The durations and the failures of all tests, by their indexes; nothing where they don't come to their end."""
