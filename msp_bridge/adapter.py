@@ -64,6 +64,10 @@ __all__ = [
 ]
 
 
+def _absolute(path: Path) -> Path:
+    return path.absolute()  # a tool is run elsewhere
+
+
 @frozen
 class Project:
     """A project as an adapter gets it.
@@ -71,8 +75,8 @@ class Project:
     A workspace with several tools has several projects, each at a root of its own: paths are relative to that.
     """
 
-    root: Path  # absolute; never written to
-    cache: Path  # absolute; private to this project and adapter, made on first use, may vanish between runs
+    root: Path = field(converter=_absolute)  # never written to
+    cache: Path = field(converter=_absolute)  # private to this project and adapter; made on first use, may vanish
     config_file: Path | None = None  # the tool's own configuration, when the user named it
     settings: Mapping[str, Any] = field(factory=dict)  # the adapter's own table in the bridge's configuration
     python: Path | None = None  # the project's interpreter, when the user named it or one was found

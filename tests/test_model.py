@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msp_bridge.adapter import Project
 from msp_bridge.model import Location, Mutant, Position, Scope, Status
 
 
@@ -134,3 +136,8 @@ def test_a_scope_covers_its_files_and_what_lies_below_its_directories(
 def test_only_the_whole_project_is_everything() -> None:
     assert Scope().everything
     assert not Scope(frozenset()).everything
+
+
+def test_the_directories_of_a_project_are_absolute_since_tools_run_elsewhere() -> None:
+    project = Project(root=Path("a"), cache=Path("b"))
+    assert (project.root, project.cache) == (Path.cwd() / "a", Path.cwd() / "b")
