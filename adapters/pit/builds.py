@@ -73,6 +73,10 @@ class Build:
                 host = self._hosts[module.name] = await Host.start(module, tool, self.temporary, kept)
             return host
 
+    async def end_measuring(self) -> None:
+        """End hosts that run tests, for a request that is over: the files are about to change."""
+        await asyncio.gather(*(host.close() for host in self._hosts.values() if host.measuring))
+
     @shields
     async def close(self) -> None:
         """End the hosts."""
@@ -129,6 +133,8 @@ class Builds:
         use.enter_context(copy.used())
         self._copies = [*(other for other in self._copies if other is not copy), copy]
         copy.warm.sandbox.overlaid |= await in_thread(_targets, self._root)
+        if (build := copy.warm.process.current) is not None:
+            await build.end_measuring()
         await copy.warm.refresh()
         return copy.warm
 

@@ -5,9 +5,11 @@ Theory of operation
 The problem. Requests share what is expensive: the list of mutants, and the run of all tests that says which tests cover
 which mutant. Any of them may be cancelled at any await, and what runs for it alone must have ended then.
 
-- A question of that kind is asked once, by a task that belongs to nobody (`_Shared`). When nobody waits for it any
+- A question of that kind is asked once, by a task that belongs to nobody (`Shared`). When nobody waits for it any
   more, the process is ended, and with it the JVMs that it has started; but not while another request uses it. It is
   started again when it is needed.
+- A request that needs the answer no more has not been cancelled: the question goes on for the next one (`go_on`), until
+  that is cancelled, the files change or the bridge ends.
 - After an edit tests run to see which of them cover which mutant. Meanwhile the tests that covered a mutant before
   are run with it (`kill`): if one of them kills it, that holds, whatever else covers it now. All other verdicts wait.
 - A mutant is tested for one request, by a tester that it borrows (`testers`), or where that is in doubt by a JVM that
@@ -45,19 +47,32 @@ KILLED, SURVIVED = "KILLED", "SURVIVED"
 
 
 @define
-class _Shared(Generic[T]):
+class Shared(Generic[T]):
     """The answer to a question that several requests wait for."""
 
     ask: Callable[[], Coroutine[Any, Any, T]]
     abandon: Callable[[], Awaitable[None]]  # nobody waits for the answer any more
     waiting: int = field(default=0, init=False)
+    _goes_on: bool = field(default=False, init=False)  # nobody needs to wait, until it is asked again
     _task: asyncio.Task[T] | None = field(default=None, init=False)
 
     @property
     def known(self) -> bool:
+        """Whether `answer` answers at once."""
         return self._task is not None and self._task.done() and self._task.exception() is None
 
+    @property
+    def running(self) -> bool:
+        """Whether the question is being answered."""
+        return self._task is not None and not self._task.done()
+
+    def go_on(self) -> None:
+        """Let the next request have the answer, although the one that waits alone is about to end."""
+        self._goes_on = self.waiting == 1
+
     async def answer(self) -> T:
+        """Wait for the answer; the first call asks, and one after a failure."""
+        self._goes_on = False
         if self._task is None or (self._task.done() and self._task.exception() is not None):
             self._task = asyncio.create_task(self.ask(), name=NAME)
             self._task.add_done_callback(lambda task: task.cancelled() or task.exception())  # it may have no asker
@@ -66,7 +81,7 @@ class _Shared(Generic[T]):
             return await asyncio.shield(self._task)
         finally:
             self.waiting -= 1
-            if not self.waiting and not self._task.done():
+            if not (self.waiting or self._goes_on or self._task.done()):
                 await shielded(self.abandon())
 
 
@@ -79,8 +94,8 @@ class Host:
         self._process, self._module, self._tool, self._kept = process, module, tool, kept
         self._settings = settings(module, tool, directory)
         self._testers: Testers | None = None  # where mutants of the module may share a JVM
-        self._listed = _Shared(self._list, self._abandoned)
-        self._measured = _Shared(self._measure, self._abandoned)
+        self._listed = Shared(self._list, self._abandoned)
+        self._measured = Shared(self._measure, self._abandoned)
         self._testing = 0  # mutants
         self._foreseen = False
 
@@ -107,6 +122,15 @@ class Host:
     def measured(self) -> bool:
         """Whether `tests` answers at once."""
         return self._measured.known
+
+    @property
+    def measuring(self) -> bool:
+        """Whether tests run to answer `tests`."""
+        return self._measured.running
+
+    def go_on_measuring(self) -> None:
+        """Measure for the next request what the one that waits for `tests` needs no more."""
+        self._measured.go_on()
 
     async def close(self) -> None:
         """End it and all JVMs that it has started."""

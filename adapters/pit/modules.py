@@ -88,16 +88,19 @@ class MavenModules:
                             yield result
 
     async def _tested(self, host: Host, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
-        killed = set[Mutant]()
+        waiting = set(mutants)
         first = [None, *(mutants if await host.foresee() else ())]
         async with contextlib.aclosing(self._scheduler.run(first, partial(_measure_or_kill, host))) as kills:
             async for kill in kills:
                 if kill is not None:
-                    killed.add(kill.mutant)
+                    waiting.remove(kill.mutant)
                     yield kill
+                if not waiting:
+                    host.go_on_measuring()
+                    return
         tests = await host.tests()
         covered = []
-        for mutant in (mutant for mutant in mutants if mutant not in killed):
+        for mutant in (mutant for mutant in mutants if mutant in waiting):
             names = tests.get(mutant.handle.key)
             if names is None:
                 yield Result(mutant, Status.IGNORED, status_reason=FILTERED)

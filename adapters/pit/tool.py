@@ -89,7 +89,8 @@ class Tools:
             class_path = await tool_class_path(fresh, wanted)
             await self._compile(class_path, fresh / "classes")
             await in_thread((fresh / "class-path.json").write_text, json.dumps(class_path), "utf-8")
-            await in_thread(_replace, fresh, self.directory / key)
+            if await in_thread(self._kept, key) is None:  # else another bridge runs it already
+                await in_thread(_replace, fresh, self.directory / key)
         finally:
             await in_thread(shutil.rmtree, fresh, True)
         return Tool(class_path, self.directory / key / "classes")

@@ -12,6 +12,15 @@ import pytest
 from support.net_trees import Scripted, scripted_dotnet
 
 
+@pytest.fixture(scope="session")
+def pit_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where PIT is kept as it was resolved and compiled, for all tests of all processes."""
+    mine = tmp_path_factory.getbasetemp()
+    place = (mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine) / "pit"
+    place.mkdir(exist_ok=True)
+    return place
+
+
 @pytest.fixture
 def lasting() -> Iterator[Path]:
     """A directory that is not among temporary files, of which a tool that is isolated has its own."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.pit import Pit
-from support.java_trees import adapter_on, copied, discovered, key, needs_pit, results_of
+from msp_bridge.adapters.pit.host import Shared
+from support.java_trees import PIT_POM, adapter_on, discovered, key, needs_pit, processes, results_of
 
 from msp_bridge.adapter import Result, Status
+from msp_bridge.testing import RunningProcesses
 
-pytestmark = needs_pit
-SOURCES, TESTS = "stock/src/main/java/example/stock", "stock/src/test/java/example/stock"
+SOURCES, TESTS = "src/main/java/example/stock", "src/test/java/example/stock"
 CODE = """package example.stock;
 
 final class {name} {{
@@ -78,14 +79,19 @@ STREAM = """java.io.ByteArrayOutputStream bytes = new java.io.ByteArrayOutputStr
 NAMED = """Class.forName(String.join(".", "example.stock", "Fees")).getDeclaredMethod("once").invoke(null);"""
 
 
-@pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tools")
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project of one module."""
+    root = tmp_path / "project"
+    for place in (SOURCES, TESTS):
+        (root / place).mkdir(parents=True)
+    (root / "pom.xml").write_text(PIT_POM, "utf-8")
+    for name in ("Rates", "Fees"):
+        (root / SOURCES / f"{name}.java").write_text(CODE.format(name=name), "utf-8")
+    return root
 
 
 def written(root: Path, runs: Path, tests: dict[str, str]) -> None:
-    for name in ("Rates", "Fees"):
-        (root / SOURCES / f"{name}.java").write_text(CODE.format(name=name), "utf-8")
     for name, body in tests.items():
         (root / TESTS / f"{name}.java").write_text(TEST.format(name=name, runs=runs, body=body), "utf-8")
 
@@ -96,8 +102,11 @@ async def verdict(adapter: Pit, name: str, mutant: str) -> Result:
     return result
 
 
-async def test_only_what_can_run_what_has_changed_is_measured_again(tmp_path: Path, tools: Path) -> None:
-    root, runs = copied(tmp_path), tmp_path / "runs"
+@needs_pit
+async def test_only_what_can_run_what_has_changed_is_measured_again(
+    root: Path, tmp_path: Path, pit_tools: Path
+) -> None:
+    runs, gate, running = tmp_path / "runs", tmp_path / "gate", RunningProcesses()
     direct = {f"{name}Test": DIRECT.format(name) for name in ("Rates", "Fees")}
     tied = {"NamedTest": NAMED, "ReadsTest": READS, "ListsTest": LISTS}  # to each file
     written(root, runs, {**direct, **tied, "ConstantTest": CONSTANT, "StreamTest": STREAM})
@@ -107,49 +116,68 @@ async def test_only_what_can_run_what_has_changed_is_measured_again(tmp_path: Pa
         assert (await verdict(adapter, "Fees", "22 Math")).status is Status.NO_COVERAGE
         return runs.read_text("utf-8").split()
 
-    async with adapter_on(root, tools) as adapter:
+    async with adapter_on(root, pit_tools) as adapter:
         order = await measured(adapter)
         assert set(order) == {*direct, *tied, "ConstantTest", "StreamTest"}
-    async with adapter_on(root, tools) as adapter:
-        assert await measured(adapter) == []
     rates = root / SOURCES / "Rates.java"
     rates.write_text(rates.read_text("utf-8").replace("price * 2", "price * 2 + 0 * price"), "utf-8")
-    async with adapter_on(root, tools) as adapter:
+    async with adapter_on(root, pit_tools) as adapter:
         assert await measured(adapter) == [name for name in order if name in {"RatesTest", *tied}]
         result = await verdict(adapter, "Fees", "7 Math")
         assert (result.status, result.killed_by) == (Status.KILLED, ("example.stock.FeesTest.passes",))
     rates.write_text(rates.read_text("utf-8").replace("Rates {", "Rates implements java.io.Serializable {"), "utf-8")
-    async with adapter_on(root, tools) as adapter:
-        assert await measured(adapter) == [name for name in order if name in {"RatesTest", "StreamTest", *tied}]
-
-
-async def test_kills_do_not_wait_until_it_is_measured_what_an_edited_test_covers(tmp_path: Path, tools: Path) -> None:
-    root, runs, gate = copied(tmp_path), tmp_path / "runs", tmp_path / "gate"
-    written(root, runs, {f"{name}Test": DIRECT.format(name) for name in ("Rates", "Fees")})
-    async with adapter_on(root, tools) as adapter:
-        for name in ("Rates", "Fees"):
-            assert (await verdict(adapter, name, "7 Math")).covered_by == (f"example.stock.{name}Test.passes",)
     written(root, runs, {"RatesTest": WAITS.format(gate=gate)})
-    async with adapter_on(root, tools) as adapter:
-        mutants = [mutant for mutant in await discovered(adapter) if key(mutant) == "7 Math"]
-        async with contextlib.aclosing(adapter.test(mutants)) as items:
-            first = await anext(items)
-            gate.touch()
-            [second] = [item async for item in items]
-    assert isinstance(first, Result)
-    assert isinstance(second, Result)
-    assert (first.status, first.killed_by) == (Status.KILLED, ("example.stock.FeesTest.passes",))
-    assert first.covered_by is None
-    assert (second.status, second.covered_by) == (Status.SURVIVED, ("example.stock.RatesTest.passes",))
+    async with adapter_on(root, pit_tools) as adapter:
+        kill = await verdict(adapter, "Fees", "7 Math")  # nothing waits for what a test covers
+        assert (kill.status, kill.covered_by) == (Status.KILLED, None)
+        assert processes(running, "CoverageMinion")  # it is measured for the next request; here none comes
+    gate.touch()
+    async with adapter_on(root, pit_tools) as adapter:
+        assert await measured(adapter) == [name for name in order if name in {"RatesTest", "StreamTest", *tied}]
+        result = await verdict(adapter, "Rates", "7 Math")
+        assert (result.status, result.covered_by) == (Status.SURVIVED, ("example.stock.RatesTest.passes",))
 
 
-async def test_what_one_test_does_for_others_is_measured_without_it_and_with_it(tmp_path: Path, tools: Path) -> None:
-    root, runs = copied(tmp_path), tmp_path / "runs"
+async def test_an_answer_that_is_needed_no_more_comes_for_the_next_request_which_may_be_cancelled() -> None:
+    asked, abandoned, answered = list[None](), list[None](), asyncio.Event()
+
+    async def ask() -> str:
+        asked.append(None)
+        await answered.wait()
+        return "it"
+
+    async def abandon() -> None:
+        abandoned.append(None)
+
+    async def cancelled(*, needed: bool = True) -> None:
+        request = asyncio.create_task(shared.answer())
+        await asyncio.sleep(0)
+        if not needed:
+            shared.go_on()
+        request.cancel()
+        await asyncio.wait([request])
+
+    shared = Shared(ask, abandon)
+    await cancelled(needed=False)
+    assert (shared.running, len(abandoned)) == (True, 0)
+    await cancelled()
+    assert len(abandoned) == 1
+    await cancelled(needed=False)
+    answered.set()
+    assert await shared.answer() == "it"
+    assert (len(asked), len(abandoned)) == (1, 1)
+
+
+@needs_pit
+async def test_what_one_test_does_for_others_is_measured_without_it_and_with_it(
+    root: Path, tmp_path: Path, pit_tools: Path
+) -> None:
+    runs = tmp_path / "runs"
     of_rates, of_fees = ("RatesTest", "OtherTest"), ("FeesTest", "MoreTest")
     written(
         root, runs, {**dict.fromkeys(of_rates, ONCE.format("Rates")), **dict.fromkeys(of_fees, DIRECT.format("Fees"))}
     )
-    async with adapter_on(root, tools) as adapter:
+    async with adapter_on(root, pit_tools) as adapter:
         covered = (await verdict(adapter, "Rates", "18 Math")).covered_by
     order = [*dict.fromkeys(runs.read_text("utf-8").split())]  # a test that kills runs once more
     first, second = [name for name in order if name in of_rates]
@@ -157,17 +185,17 @@ async def test_what_one_test_does_for_others_is_measured_without_it_and_with_it(
     assert covered == (f"example.stock.{first}.passes",)  # PIT runs all in one JVM
     gone = (root / TESTS / f"{first}.java").read_text("utf-8")
     (root / TESTS / f"{first}.java").unlink()
-    async with adapter_on(root, tools) as adapter:
+    async with adapter_on(root, pit_tools) as adapter:
         assert (await verdict(adapter, "Rates", "18 Math")).killed_by == (f"example.stock.{second}.passes",)
     (root / TESTS / f"{first}.java").write_text(gone, "utf-8")
     written(root, runs, {later: "Assert.assertEquals(10, Fees.twice(5));"})
     runs.write_text("", "utf-8")
-    async with adapter_on(root, tools) as adapter:
+    async with adapter_on(root, pit_tools) as adapter:
         known = await verdict(adapter, "Rates", "22 Math")  # until it is, a kill may come first, without `covered_by`
         assert known.status is Status.NO_COVERAGE
         again = {*runs.read_text("utf-8").split()}
         assert again == {first, second, later}  # not the other one, which alone ran the static initializer of Fees
         assert (await verdict(adapter, "Rates", "18 Math")).covered_by == covered
     written(root, runs, {later: f"{AFTER_OTHERS} {DIRECT.format('Fees')}"})
-    async with adapter_on(root, tools) as adapter:
+    async with adapter_on(root, pit_tools) as adapter:
         assert (await verdict(adapter, "Fees", "7 Math")).status is Status.KILLED

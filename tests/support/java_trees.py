@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 from msp_bridge.adapters.pit import Pit
 
@@ -17,6 +18,28 @@ PROJECTS = Path(__file__).parent.parent / "projects"
 REPOSITORY = Path.home() / ".m2" / "repository" / "org" / "pitest" / "pitest-maven"
 REAL = all(shutil.which(name) for name in ("java", "javac", "mvn")) and REPOSITORY.is_dir()
 needs_pit = pytest.mark.skipif(not REAL, reason="PIT is not installed")  # `make test` gets it, beside a JDK and Maven
+
+
+PIT_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>example.test</groupId>
+  <artifactId>stock</artifactId>
+  <version>1</version>
+  <properties>
+    <maven.compiler.source>11</maven.compiler.source>
+    <maven.compiler.target>11</maven.compiler.target>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <dependencies>
+    <dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.13.2</version><scope>test</scope></dependency>
+  </dependencies>
+  <build>
+    <plugins>
+      <plugin><groupId>org.pitest</groupId><artifactId>pitest-maven</artifactId><version>1.25.9</version></plugin>
+    </plugins>
+  </build>
+</project>
+"""
 
 
 def copied(to: Path) -> Path:
@@ -62,3 +85,14 @@ async def results_of(adapter: Pit, mutants: Sequence[Mutant]) -> dict[str, Resul
 def key(mutant: Mutant) -> str:
     number = mutant.replacement.removeprefix(mutant.description or "")
     return f"{mutant.location.start.line} {mutant.mutator.removesuffix('Mutator')}{number}"
+
+
+def processes(running: RunningProcesses, program: str) -> list[int]:
+    """The ids of the living JVMs that run `program`."""
+    found = []
+    for process in running.look():
+        with contextlib.suppress(psutil.Error):
+            command = process.cmdline()
+            if any(each.endswith(program) for each in command) and "java" in Path(command[0]).name:
+                found.append(process.pid)
+    return found
