@@ -64,10 +64,13 @@ def same(one: Sequence[Mutant], other: Sequence[Mutant]) -> bool:
     ]
 
 
-async def test_what_an_earlier_bridge_was_told_is_tested(asked: list[str], tmp_path: Path) -> None:
-    await by_mutmut(tmp_path)
+async def test_what_an_earlier_bridge_was_told_is_tested_also_where_the_project_was_moved(
+    asked: list[str], tmp_path: Path
+) -> None:
+    await by_mutmut(tmp_path / "before")
     asked.clear()
-    async with Trial.of("", tmp_path, asked_before=False) as trial:
+    (tmp_path / "before").rename(tmp_path / "after")
+    async with Trial.of("", tmp_path / "after", asked_before=False) as trial:
         results = await trial.test()
     assert asked == []
     assert {result.status for result in results.values()} == {Status.KILLED}

@@ -44,7 +44,7 @@ class MutmutConfiguration:
         finally:
             configuration._config_reader = original
         config.track_dependencies = False  # costs time in every call, and its result would be unused
-        config.resolved_mutated_source_paths = [Path.cwd() / path for path in config.source_paths]
+        config.resolved_mutated_source_paths = []  # for `mutmut run` alone: the text must say nothing of the directory
         self._text = repr(config)
         return config
 
