@@ -180,6 +180,35 @@ def test_what_is_measured_again(
     assert (found and [tests[test] for test in bits(found.unmeasured)]) == again
 
 
+@pytest.mark.parametrize(
+    ("read", "changed", "again"),
+    [
+        ("pkg/m.py", {"pkg/m.py": SOURCE.replace("a + LIMIT", "LIMIT + a")}, [A, BOTH, D]),
+        ("pkg/m.py", {"pkg/late.py": LATE_EDITED}, [C]),
+        ("tests/test_b.py", {"tests/test_b.py": B_EDITED}, [B, INHERITED, C, D]),
+        ("tests/", {"tests/test_b.py": B_EDITED}, [B, INHERITED, C]),
+        ("tests/", {"tests/test_b.py": None}, [INHERITED, C, D]),
+        ("", {"tests/more/test_new.py": ""}, [D, "tests/more/test_new.py::test_new"]),
+    ],
+)
+def test_what_a_test_reads_or_lists_concerns_it(
+    tmp_path: Path, read: str, changed: dict[str, str | None], again: list[str]
+) -> None:
+    """It is `test_d` here."""
+    lines = {**LINES, read: {**LINES.get(read, {}), "0": "0x40"}}
+    tests = [test for test in TESTS if changed.get(test.partition("::")[0], "") is not None]
+    tests += [f"{path}::test_new" for path in changed if path not in FILES]
+    found = kept(tmp_path / "project", changed, tests, lines=lines)
+    assert found is not None
+    assert [tests[test] for test in bits(found.unmeasured)] == again
+
+
+def test_a_file_that_is_no_longer_read_has_lost_no_line(tmp_path: Path) -> None:
+    found = kept(tmp_path / "project", {"tests/test_d.py": ""}, TESTS, lines={**LINES, "docs/": {"0": "0x40"}})
+    assert found is not None
+    assert not found.measured({"durations": {6: 0.1}, "failing": {}, "lines": {}}, all=True).has_lost_lines
+
+
 def test_a_class_that_a_decorator_reads_is_not_looked_into(tmp_path: Path) -> None:
     """As a dataclass: another test may run over its fields."""
     before, after = (text.replace("class Box", "@dataclass\nclass Box") for text in (SOURCE, WITH_METHOD))

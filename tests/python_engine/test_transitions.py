@@ -60,6 +60,8 @@ ROWS: dict[tuple[Stage, Seen], Stage | str] = {
     (Stage.LOADED, Seen.PASSED): "Killed",
     (Stage.LOADED, Seen.UNCONFIRMED): Stage.STEADY,
     (Stage.LOADED, Seen.FAILED): Stage.STEADY,
+    (Stage.SUITE_CONTROL, Seen.PASSED): "Killed",
+    (Stage.SUITE_CONTROL, Seen.FAILED): Stage.FRESH,
 }
 
 
@@ -128,6 +130,18 @@ def test_an_unsteady_killer_of_a_fresh_process_that_passes_alone_is_left_out_the
         trial.ends(Seen.FAILED)
         assert trial.mutant.stage is Stage.FRESH_STEADY
         trial.ends(Seen.PASSED)
+        assert (trial.mutant.stage, trial.sent[0]["left_out"]) == (Stage.FRESH, [TESTS[KILLER]])
+
+
+def test_a_killer_that_fails_without_a_mutant_as_another_has_shown_kills_nothing() -> None:
+    with contextlib.closing(Trial(Stage.CONTROL, Seen.FAILED, frozenset())) as trial:
+        trial.mutant.from_fresh = trial.mutant.in_order = True
+        trial.mutant.confirmations = 1
+        trial.ends(Seen.FAILED)
+        assert trial.mutant.stage is Stage.SUITE_CONTROL
+        trial.mutant.stage = Stage.CONTROL
+        trial.scheduler.baseline = replace(trial.scheduler.baseline, failing={KILLER: "no"})
+        trial.ends(Seen.FAILED)
         assert (trial.mutant.stage, trial.sent[0]["left_out"]) == (Stage.FRESH, [TESTS[KILLER]])
 
 

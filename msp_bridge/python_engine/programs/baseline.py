@@ -10,6 +10,7 @@ from .dependencies import Function, outermost
 from .live_code import CodeChange, Key
 from .messages import Collected, Facts, Report
 from .narrowing import Edit, moving
+from .text_reads import TEXT
 
 Survivor = tuple[str, Edit]  # of the file of this path, as it is
 FOUND_OUT = ("killers", "survivors", "suites_s", "alone_s", "set_up")  # while mutants were tested
@@ -46,7 +47,7 @@ class Baseline:
 
     tests: Sequence[str]  # pytest's node ids
     durations: Sequence[float]  # seconds, set-up and tear-down included
-    lines: Mapping[str, Mapping[int, int]]  # path to line to the tests that run it; none: one did, before an edit
+    lines: Mapping[str, Mapping[int, int]]  # path to line to tests that run it; none: one did, before an edit
     facts: Mapping[str, FileFacts]  # of the files that were loaded at the fork
     late: frozenset[str]  # files that the tests themselves import
     failing: Mapping[int, str]  # tests that fail without a mutant, and their messages
@@ -192,7 +193,7 @@ class Baseline:
         `facts`: of the file now, if it has any. `to` are its lines, old to new, and `texts` what it was and is; None
         for a test file.
         """
-        lines = dict(self.lines)
+        lines, tests = dict(self.lines), tests | self.readers(path)
         lines[path] = {to[line]: mask for line, mask in lines.get(path, {}).items() if line in to}
         concerned = tests | self.unmeasured  # nobody knows what these run
         moved = None if texts is None else moving(*texts)
@@ -291,7 +292,7 @@ class Baseline:
 
         Another test may run it now that has used so far what these had computed and kept.
         """
-        return any(0 in found.values() for found in self.lines.values())
+        return any(line != TEXT and not mask for found in self.lines.values() for line, mask in found.items())
 
     def is_run_by_failing(self, path: str, lines: Iterable[int]) -> bool:
         """Whether a test that fails runs one of the lines; another would, perhaps, had it not run before."""
@@ -306,16 +307,27 @@ class Baseline:
         return self._sorted(mask)
 
     def candidates(self, path: str, lines: Iterable[int]) -> list[int]:
-        """`covering`, and after it the tests that may run the lines in another process."""
+        """`covering`, and after it the tests that may run the lines in another process, or read them."""
         covering = self.covering(path, lines)
         known = set(covering)
-        return covering + [test for test in self._sorted(self.subprocess_tests) if test not in known]
+        return covering + [test for test in self._sorted(self._beside(path)) if test not in known]
+
+    def readers(self, *paths: str) -> int:
+        """The tests that have read one of these files as text, or listed one of these directories."""
+        found = 0
+        for path in paths:
+            found |= self.lines.get(path, {}).get(TEXT, 0)
+        return found
+
+    def _beside(self, path: str) -> int:
+        """The tests that any change of the file may concern, whatever they are seen to run."""
+        return self.subprocess_tests | self.readers(path)
 
     def reach(self, path: str, lines: Iterable[int]) -> tuple[str, str]:
         """The tests that run one of the lines, and tests that could: of a file that tests import, all."""
         covering = sum(1 << test for test in self.covering(path, lines))
         everything = (1 << len(self.tests)) - 1
-        return hex(covering), hex(everything if path in self.late else covering | self.subprocess_tests)
+        return hex(covering), hex(everything if path in self.late else covering | self._beside(path))
 
     def allows_live_code(self, path: str, change: CodeChange) -> bool:
         """Whether live code is the truth for a mutant of the file `path`: the rules in `live_code`."""

@@ -11,9 +11,7 @@ counts (data files, module level, packages) is compared as a whole, whatever use
 has the path of its file and its qualified name, up to the first `<locals>`: what is nested in a function belongs to it.
 A mutant may move lines, but no name.
 
-*Source files that were read.* An audit hook sees every `open`, and a wrapper of `linecache.getlines` what was cached
-before: the lines of a traceback, `inspect.getsource`. Left out are the import system, pytest's own rewriting of tests,
-and what pytest reads for the report of a failure or a warning, after the test has ended.
+*Source files that were read* as text: see `text_reads`.
 
 *Hidden.* A process of its own may run and read anything: one that has started some, forked, or taken our place at
 `sys.monitoring` depends on everything. So does one that had modules of the project before this began.
@@ -24,25 +22,21 @@ may or may not be noted once more: it belongs to every verdict.
 
 from __future__ import annotations
 
-import linecache
-import os
 import sys
 import types
 from collections.abc import Iterable
 from typing import Any
 
-from .bytecode import is_current
 from .channel import TargetPlan
 from .code_runs import CodeRuns
 from .imports import monitoring
 from .messages import Ran, Trace
 from .process_starts import note_starts
+from .text_reads import TextReads
 
 TOOL = 3  # of sys.monitoring: another one than that of line coverage
 NAME = "msp-bridge dependencies"
 STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
-REPORTS = {"from_item_and_call", "pytest_make_collect_report", "warning_record_to_str"}  # functions of pytest
-REWRITING = {"_read_pyc", "_rewrite_test"}
 GENERIC = "<generic"  # in the names of functions that have type parameters: which one it is, is not known
 LOCALS = ".<locals>"
 
@@ -53,10 +47,9 @@ class DependencyTrace:
     """The trace of this process, from `begin` on; there is one at most. `roots`: the project's names."""
 
     def __init__(self, *roots: str) -> None:
-        self._roots = sorted({os.path.realpath(root) + os.sep for root in roots})
+        self._texts = TextReads(*roots, note=self._note, hide=self._hide)
         self._functions: MonitoredFunctions | CodeRuns | None = None
         self._read: set[str] = set()
-        self._paths: dict[str, str | None] = {}  # file name to path
         self._hidden = False
 
     @classmethod
@@ -71,16 +64,8 @@ class DependencyTrace:
     def begin(self) -> None:
         """Note what runs from now on."""
         self._hidden = any(map(self._is_ours, _files_of_modules()))
+        self._texts.begin()
         sys.addaudithook(self._audit)
-        lines = linecache.getlines
-
-        def getlines(filename: str, module_globals: Any = None) -> list[str]:
-            if not _is_for_a_report(sys._getframe(1)):
-                self._note(filename)
-            return lines(filename, module_globals)
-
-        self._getlines = getlines.__code__
-        linecache.getlines = getlines
         note_starts(self._hide)
         self._functions = CodeRuns(self._is_ours) if monitoring is None else MonitoredFunctions()
 
@@ -95,7 +80,7 @@ class DependencyTrace:
         assert self._functions is not None
         names = self._functions.names()
         for filename, name in names or ():
-            path = self._path(filename)
+            path = self._texts.path(filename)
             if path is None:
                 continue
             outer = outermost(name)
@@ -109,48 +94,19 @@ class DependencyTrace:
             "hidden": self._hidden or names is None,
         }
 
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open":
-            self._opened(*arguments)
-        elif event in STARTS:
+    def _audit(self, event: str, _arguments: tuple[Any, ...]) -> None:
+        if event in STARTS:
             self._hidden = True
-
-    def _opened(self, file: Any, mode: Any, _flags: Any) -> None:
-        if not isinstance(file, (str, bytes, os.PathLike)) or not os.fsdecode(file).endswith(".py"):
-            return
-        if mode is None and not os.path.isabs(file):  # os.open, perhaps relative to another directory
-            self._hidden = True
-        frame: types.FrameType | None = sys._getframe(2)
-        if _is_import(frame):
-            return
-        while frame is not None:
-            if frame.f_code is self._getlines or _is_rewriting(frame.f_code):
-                return
-            frame = frame.f_back
-        self._note(os.fsdecode(file))
 
     def _hide(self) -> None:
         self._hidden = True
 
-    def _note(self, filename: str) -> None:
-        path = self._path(filename) if filename.endswith(".py") else None
-        if path is not None:
+    def _note(self, path: str) -> None:
+        if path.endswith(".py"):
             self._read.add(path)
 
     def _is_ours(self, filename: str) -> bool:
-        return self._path(filename) is not None
-
-    def _path(self, filename: str) -> str | None:
-        """Relative to the project; None when it is none of its own files."""
-        if filename.startswith("<"):
-            return None
-        if not os.path.isabs(filename):
-            filename = os.path.abspath(filename)
-        if filename not in self._paths:
-            real = os.path.realpath(filename)
-            root = next((root for root in self._roots if real.startswith(root)), None)
-            self._paths[filename] = None if root is None else real[len(root) :].replace(os.sep, "/")
-        return self._paths[filename]
+        return self._texts.path(filename) is not None
 
 
 class MonitoredFunctions:
@@ -198,24 +154,3 @@ def joined(reports: Iterable[Trace | None]) -> Ran | None:
 def _files_of_modules() -> list[str]:
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     return [file for file in files if isinstance(file, str) and "site-packages" not in file]
-
-
-def _is_import(frame: types.FrameType | None) -> bool:
-    """Whether a file is opened by the import system: `frame` is the one that opens it."""
-    codes = [] if frame is None or frame.f_back is None else [frame.f_code, frame.f_back.f_code]
-    own = all("importlib" in code.co_filename for code in codes)
-    return own and [code.co_name for code in codes] == ["get_data", "get_code"]
-
-
-def _is_rewriting(code: types.CodeType) -> bool:
-    """Whether a file is opened to compile it, or to see whether it was compiled."""
-    own = code.co_filename.endswith(os.path.join("assertion", "rewrite.py"))
-    return code is is_current.__code__ or (own and code.co_name in REWRITING)
-
-
-def _is_for_a_report(frame: types.FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_code.co_name in REPORTS and "_pytest" in frame.f_code.co_filename:
-            return True
-        frame = frame.f_back
-    return False

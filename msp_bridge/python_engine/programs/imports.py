@@ -7,7 +7,6 @@ interpreter's own counters (`code_runs`). It begins before pytest is imported: p
 
 from __future__ import annotations
 
-import linecache
 import os
 import sys
 import sysconfig
@@ -18,6 +17,7 @@ from typing import Any
 
 from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
+from .text_reads import TextReads
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
 SITES = ("site-packages", "dist-packages")
@@ -149,12 +149,13 @@ class ImportTrace:
         self._executed: list[tuple[str, types.CodeType]] = []  # their functions may be gone, or have other code
         self.read: set[str] = set()  # files whose source was asked for: a decorator may have inspected it
         self.lost = monitoring is None and not is_known()  # nobody can say what was called
-        self._update: Any = linecache.updatecache
+        self._is_on = True
+        self._reads = TextReads(os.sep, note=self._note, hide=lambda: None)
 
     def start(self) -> None:
         """Begin, in all threads."""
         watch_executions(self._filenames, lambda name, code: self._executed.append((name, code)))
-        linecache.updatecache = self._updatecache
+        self._reads.begin()
         if monitoring is not None:
             monitoring.use_tool_id(TOOL, "msp-bridge")
             monitoring.register_callback(TOOL, monitoring.events.PY_START, self._start)
@@ -162,7 +163,7 @@ class ImportTrace:
 
     def stop(self, functions: LiveFunctions) -> None:
         """End. `functions` are those of the files that are alive: something else than the import may have made some."""
-        linecache.updatecache = self._update
+        self._is_on = False
         if monitoring is not None:
             monitoring.set_events(TOOL, 0)
             monitoring.register_callback(TOOL, monitoring.events.PY_START, None)
@@ -181,10 +182,9 @@ class ImportTrace:
         """The functions of the file that were called."""
         return sorted(found for name, found in self._called if name == filename)
 
-    def _updatecache(self, filename: str, module_globals: Any = None) -> Any:
-        if filename in self._filenames:
-            self.read.add(filename)
-        return self._update(filename, module_globals)
+    def _note(self, path: str) -> None:
+        if self._is_on:
+            self.read.update(name for name in self._filenames if os.path.realpath(name) == os.sep + path)
 
     def _start(self, code: types.CodeType, _offset: int) -> object:
         if code.co_filename in self._filenames:

@@ -19,6 +19,8 @@ The record has the digests of all Python files and documents, and the sources an
 - *A document* (Markdown, reStructuredText): the tests that are in it, and those of test files that may read it, which
   name it, its suffix or its directory. Where a source or a conftest.py does, all tests are.
 
+Tests that have read one of these files as text, or listed a directory in which one is new or gone, are measured again.
+
 Anything else, such as another conftest.py, a data file, or a statement at module level, has everything measured again.
 
 What this may miss is what it may miss in a live server: a changed test leaves something behind (an entry in a cache)
@@ -114,12 +116,19 @@ class Changes:
         if files is None:
             return None
         concerned = sum(1 << number for number, test in enumerate(tests) if file_of(test) in files)
-        return current.edited(min(files), None, {}, concerned | current.subprocess_tests)
+        readers = current.readers(*self._others, *self._directories)
+        return current.edited(min(files), None, {}, concerned | readers | current.subprocess_tests)
 
     def _versions(self, path: str) -> tuple[str, str]:
         """Return the file as it was and as it is; a file that is not there is empty."""
         data = Path(self._plan.place, path).read_bytes() if path in self._plan.files else b""
         return self._sources.text(self._old[path]) if path in self._old else "", PythonText(data).normal
+
+    @property
+    def _directories(self) -> set[str]:
+        """The directories in which a file is new or gone, with those above them; `""` is the project."""
+        moved = self._others.difference(self._old.keys() & self._plan.files.keys())
+        return {"", *(f"{each}/" for path in moved for each in PurePosixPath(path).parents[:-1])} if moved else set()
 
     def _acts_otherwise(self, path: str) -> bool:
         """Whether to import the test file does something else than it did, beside binding its own names."""

@@ -16,7 +16,8 @@ The rows of `transitions` say what follows each run:
 - Where a test was over a time limit, and its control had more to set up than that allowed for, the mutant's tests run
   again (`time_limits`).
 - A test that fails alone without the mutant needs others before it: a fresh process that runs all tests in their order
-  decides. It is asked twice.
+  decides. It is asked twice; before the first such kill counts, `SUITE_CONTROL` runs them all without a mutant. A test
+  that fails there fails by itself: what was kept of it is no longer true.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class KillConfirmation:
 
     def __init__(self, way: Way, jobs: MutantJobs, controls: Controls, note: Callable[[], None], *, live: bool) -> None:
         self._way, self._jobs, self._controls, self._note, self._live = way, jobs, controls, note, live
+        self._suite_passes = False  # in a fresh process, as it is now
         self._ran_without: dict[int, Trace | None] = {}  # what the last control of a test depends on
 
     def _begin_live(self, mutant: ScheduledMutant, killer: int) -> None:
@@ -91,6 +93,7 @@ class KillConfirmation:
             Action.AGAIN: self._confirm,
             Action.DISTRUST: partial(self._fails_without, loaded=False),
             Action.DISTURBED: partial(self._fails_without, loaded=True),
+            Action.FAILING: self._failing,
             Action.LEAVE_OUT: self._without,
             Action.KILLED: self._killed,
         }
@@ -98,6 +101,8 @@ class KillConfirmation:
     def seen(self, mutant: ScheduledMutant, killer: int, answer: Ended) -> Seen:
         """Tell what the end of a job in one of the stages above has shown."""
         report = answer["report"]
+        if mutant.stage is Stage.SUITE_CONTROL:
+            return self._seen_of_suite(killer, report)
         if report is None or report.get("failure", True):  # or the tests didn't come to their end
             mutant.timed_out |= answer["kill_reason"] == "timeout"
             return Seen.FAILED
@@ -113,6 +118,18 @@ class KillConfirmation:
             return Seen.DUE_UNDER_LOAD
         unconfirmed = self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
         return Seen.UNCONFIRMED if unconfirmed else Seen.PASSED
+
+    def _seen_of_suite(self, killer: int, report: Report | None) -> Seen:
+        """Note a test that fails in the suite without a mutant, by itself or by ending it."""
+        self._suite_passes = report is not None and not report.get("failure", True)
+        if self._suite_passes:
+            return Seen.PASSED
+        test, text = (report or {}).get("failure") or ("", "it does not come to its end")
+        baseline = self._way.baseline
+        failing = baseline.tests.index(test) if test in baseline.tests else killer
+        self._way.baseline = replace(baseline, failing={**baseline.failing, failing: text})
+        self._note()
+        return Seen.FAILED
 
     def _note_set_up(self, test: int, report: Report) -> None:
         baseline = self._way.baseline
@@ -171,10 +188,22 @@ class KillConfirmation:
         if self._controls.is_unsteady(killer):
             self._without(mutant, killer)
         elif mutant.in_order and mutant.confirmations:  # it needs others before it, and failed after them twice
-            self._killed(mutant, killer)
+            self._control_suite(mutant, killer)
         else:
             mutant.confirmations += mutant.in_order
             self._way.start_fresh(mutant)
+
+    def _control_suite(self, mutant: ScheduledMutant, killer: int) -> None:
+        if killer in self._way.baseline.failing:  # as another mutant has shown meanwhile
+            self._way.start_fresh(mutant)
+        elif self._suite_passes:
+            self._killed(mutant, killer)
+        else:
+            mutant.stage = Stage.SUITE_CONTROL
+            self._jobs.run_fresh(self._way.baseline, mutant, None, mutated=False)
+
+    def _failing(self, mutant: ScheduledMutant, _killer: int) -> None:
+        self._way.start_fresh(mutant)
 
     def _without(self, mutant: ScheduledMutant, killer: int) -> None:
         """Test the mutant again without a test whose failure says nothing."""

@@ -14,6 +14,9 @@ Before, the live functions of the measuring child get code with probes in it: a 
 and in each lambda. Two to three times faster than a C tracer. The set's method stands among the constants of the code,
 so no namespace shows it.
 
+Beside the lines stands the number `TEXT` for each file that the test reads, and each directory that it lists
+(`text_reads`).
+
 What nobody sees: code in processes that a test starts. Such tests (`ProcessWatch`) are candidates for every mutant.
 Files that are imported by the tests themselves are noted from their import on (`late_imports`). What a fixture of a
 wider scope runs counts for every test that uses it, not only for the first.
@@ -26,7 +29,7 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,6 +39,7 @@ from .imports import TOOL, monitoring
 from .late_imports import LateImports
 from .live_code import FUNCTION, LiveFunctions, all_nested, nested
 from .process_starts import note_starts
+from .text_reads import TEXT, TextReads
 
 FORKS = {"os.fork", "os.forkpty", "os.system", "os.posix_spawn"}
 SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that notes a hit
@@ -263,10 +267,14 @@ class TestCoverage:
         self._fixtures: dict[int, set[Line]] = {}
         self._spawning_fixtures: set[int] = set()
 
-    def measure(self, lines: Lines, filenames: Collection[str]) -> None:
-        """From now on, in this process, also of the files `filenames` that are imported later."""
+    def measure(self, lines: Lines, filenames: Collection[str], roots: Sequence[str]) -> None:
+        """From now on, in this process, also of the files `filenames` that are imported later.
+
+        What is read below `roots` is noted by its path there.
+        """
         self._lines, self._watch = lines, ProcessWatch()
         self._late = LateImports(lines, filenames, self._watch.note)
+        TextReads(*roots, note=lambda path: lines.hits.add((path, TEXT)), hide=self._watch.note).begin()
         lines.begin()
         lines.again()
 

@@ -21,7 +21,7 @@ rule. A mutant goes to a fresh process, with the mutated file on the disk, if
 4. a function that it changes is suspended: a generator or a coroutine that is alive;
 5. no live function has the old code: compiled by something else (pytest's assertion rewriting of a plug-in, an import
    hook, a decorator), or already freed. Old and new are compared by content *and* position, never by name alone;
-6. the source of the file was read through `linecache` before the fork: `inspect.getsource` in a decorator, for one.
+6. the source of the file was read as text before the fork (`text_reads`): `inspect.getsource` in a decorator, for one.
 
 1, 2 are known from the text (`CodeChange`), 3 to 6 from the process that holds the imported project
 (`LiveFunctions.facts`), so the scheduler decides before it forks. The child checks again while it swaps, and refuses

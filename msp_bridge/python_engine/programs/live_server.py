@@ -191,7 +191,8 @@ class Live:
         alone = tests is not None and len(tests) == 1
         if alone and self._dependencies is not None:
             self._dependencies.renew()
-        self._tests.coverage.measure(self._noted_lines(), self._plan.filenames)
+        roots = (self._plan.place, self._world.root)
+        self._tests.coverage.measure(self._noted_lines(), self._plan.filenames, roots)
         whole, piece, began = MeasuredTests(), MeasuredTests(), time.perf_counter()
         due = began if message.get("pieces") else math.inf
         with contextlib.suppress(TimeoutError):  # between two tests
@@ -218,7 +219,7 @@ class Live:
         names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
         by_path: dict[str, dict[int, str]] = {}
         for (filename, number), mask in tests.lines.items():
-            by_path.setdefault(names[filename], {})[number] = hex(mask)
+            by_path.setdefault(names.get(filename, filename), {})[number] = hex(mask)
         late = loaded_files(frozenset(self._plan.filenames)) - self._loaded
         return {
             "durations": tests.durations,

@@ -29,6 +29,7 @@ class Stage(enum.Enum):
     STEADY = "steady"
     CONTROL = "control"
     LOADED = "control under load"
+    SUITE_CONTROL = "all tests in their order, without the mutant"
     ISOLATED = "isolated"
     FRESH = "fresh"
     FRESH_STEADY = "fresh steady"

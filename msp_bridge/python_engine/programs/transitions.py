@@ -39,6 +39,7 @@ class Action(enum.Enum):
     AGAIN = "run it once more with the mutant: STEADY or FRESH_STEADY"
     DISTRUST = "the killer fails without the mutant: the suite decides, or the other tests if it is unsteady"
     DISTURBED = "the killer fails under load, so it is unsteady: AGAIN"
+    FAILING = "leave out the test that fails without the mutant, and run all others in a fresh process"
     LEAVE_OUT = "test the mutant without the killer"
     KILLED = "answer; after a time limit that was too short, run the tests again"
 
@@ -69,4 +70,6 @@ TRANSITIONS = {
     (Stage.LOADED, Seen.PASSED): Action.KILLED,
     (Stage.LOADED, Seen.UNCONFIRMED): Action.AGAIN,
     (Stage.LOADED, Seen.FAILED): Action.DISTURBED,
+    (Stage.SUITE_CONTROL, Seen.PASSED): Action.KILLED,
+    (Stage.SUITE_CONTROL, Seen.FAILED): Action.FAILING,
 }

@@ -1,0 +1,121 @@
+"""Reads of Python files of the project as text, and looks into its directories, by a process.
+
+Theory of operation
+-------------------
+A test that reads a source, or looks for files, may end otherwise when they have changed, whatever it runs. An audit
+hook sees every `open` and every list of a directory, and a wrapper of `linecache.getlines` what was cached before: the
+lines of a traceback, `inspect.getsource`. Left out are the import system, pytest's own rewriting of tests, and what
+pytest reads for the report of a failure or a warning, after the test has ended.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from .bytecode import is_current
+
+TEXT = 0  # stands among the numbers of the lines that a test runs: it has read the file, or listed the directory
+REPORTS = {"from_item_and_call", "pytest_make_collect_report", "warning_record_to_str"}  # functions of pytest
+CALL = "from_call"  # of pytest: it runs a part of a test, or collects
+REWRITING = {"_read_pyc", "_rewrite_test"}
+LISTS = {"os.listdir", "os.scandir"}
+LATE = os.path.join(os.path.dirname(__file__), "late_imports.py")
+
+
+class TextReads:
+    """Calls `note` with the path of each Python file of the project that is read, from `begin` on."""
+
+    def __init__(self, *roots: str, note: Callable[[str], None], hide: Callable[[], None]) -> None:
+        """`roots`: the project's names. `hide` is called when a file was read of which nobody knows where it is.
+
+        The paths of directories end with `/`.
+        """
+        self._roots = sorted({os.path.join(os.path.realpath(root), "") for root in roots})
+        self._note, self._hide = note, hide
+        self._paths: dict[str, str | None] = {}  # file name to path
+        self._getlines: types.CodeType | None = None
+
+    def begin(self) -> None:
+        """Note what this process reads, and its forks."""
+        lines = linecache.getlines
+
+        def getlines(filename: str, module_globals: Any = None) -> list[str]:
+            if not _is_for_a_report(_callers(sys._getframe(1))):
+                self._read(filename)
+            return lines(filename, module_globals)
+
+        self._getlines = getlines.__code__
+        linecache.getlines = getlines
+        sys.addaudithook(self._audit)
+
+    def path(self, filename: str) -> str | None:
+        """Relative to the project; None when it is none of its own files."""
+        if filename.startswith("<"):
+            return None
+        if not os.path.isabs(filename):
+            filename = os.path.abspath(filename)
+        if filename not in self._paths:
+            real = os.path.realpath(filename) + os.sep * filename.endswith(os.sep)
+            root = next((root for root in self._roots if real.startswith(root)), None)
+            self._paths[filename] = None if root is None else real[len(root) :].replace(os.sep, "/")
+        return self._paths[filename]
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            self._opened(*arguments)
+        elif event in LISTS:
+            self._listed(arguments[0])
+
+    def _opened(self, file: Any, mode: Any, _flags: Any) -> None:
+        if not isinstance(file, (str, bytes, os.PathLike)) or not os.fsdecode(file).endswith(".py"):
+            return
+        if mode is None and not os.path.isabs(file):  # os.open, perhaps relative to another directory
+            self._hide()
+        frames = list(_callers(sys._getframe(2)))
+        if not _is_import(frames) and not any(code is self._getlines or _is_rewriting(code) for code in frames):
+            self._read(os.fsdecode(file))
+
+    def _listed(self, directory: Any) -> None:
+        if isinstance(directory, (str, bytes, os.PathLike)) and not _is_import(list(_callers(sys._getframe(2)))):
+            path = self.path(os.path.join(os.path.abspath(os.fsdecode(directory)), ""))
+            if path is not None:
+                self._note(path)
+
+    def _read(self, filename: str) -> None:
+        path = self.path(filename) if filename.endswith(".py") else None
+        if path is not None:
+            self._note(path)
+
+
+def _callers(frame: types.FrameType | None) -> Iterator[types.CodeType]:
+    while frame is not None:
+        yield frame.f_code
+        frame = frame.f_back
+
+
+def _is_import(callers: list[types.CodeType]) -> bool:
+    """Whether the import system looks into a directory or opens a file, which the first of `callers` does."""
+    names = [code.co_name for code in callers[:2] if "importlib" in code.co_filename]
+    return names[:1] == ["_fill_cache"] or names == ["get_data", "get_code"] or _is_late(callers)
+
+
+def _is_late(callers: list[types.CodeType]) -> bool:
+    """Whether it is `late_imports` that reads the text of what is being imported."""
+    return [code.co_filename for code in callers[1:2]] == [LATE] and callers[0].co_name == "get_data"
+
+
+def _is_for_a_report(callers: Iterable[types.CodeType]) -> bool:
+    """Whether pytest reads what it shows of a failure, or of a warning: not what it calls for that collects or runs."""
+    names = (code.co_name for code in callers if "_pytest" in code.co_filename)
+    return next((name for name in names if name in (*REPORTS, CALL)), CALL) != CALL
+
+
+def _is_rewriting(code: types.CodeType) -> bool:
+    """Whether a file is opened to compile it, or to see whether it was compiled."""
+    own = code.co_filename.endswith(os.path.join("assertion", "rewrite.py"))
+    return code is is_current.__code__ or (own and code.co_name in REWRITING)

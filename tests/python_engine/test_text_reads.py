@@ -1,0 +1,92 @@
+"""Tests that read a source as text, or look for files, meet each edit of these, whatever code they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from support.mutmut_trial import Trial
+
+from msp_bridge.adapter import Result, Status
+
+SOURCE = "def one(x):\n    return x + 1\n\n\ndef two(x):\n    return x + 2\n"
+EDITED = SOURCE.replace("x + 1", "x - 100")
+TEST = f"""import inspect
+import linecache
+import os
+from pathlib import Path
+from pkg import core
+
+
+def test_text():
+    assert Path(core.__file__).read_text().count("+") == 2
+
+
+def test_inspect():
+    assert "+ 1" in inspect.getsource(core)
+
+
+def test_lines():
+    assert "+ 1" in linecache.getline(core.__file__, 2)
+
+
+def test_size():
+    assert os.path.getsize(core.__file__) == {len(SOURCE)}
+
+
+def test_two():
+    assert core.two(1)
+
+
+def test_files():
+    assert len(list(Path(__file__).parent.glob("test_*.py"))) == 1
+"""
+FILES = {
+    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
+    "pkg/__init__.py": b"",
+    "pkg/core.py": SOURCE.encode(),
+    "tests/test_core.py": TEST.encode(),
+}
+TWO = "pkg.core.x_two__mutmut_2"  # x + 3, which `test_two` does not kill
+
+
+def left_out(trial: Trial) -> set[str]:
+    """The tests that fail without a mutant, as the notices say."""
+    found = [str(notice) for notice in trial.notices]
+    return {
+        name for name in ("text", "inspect", "lines", "files", "size") if any(f"test_{name}" in each for each in found)
+    }
+
+
+def killers(results: Mapping[str, Result]) -> set[str]:
+    return {killer for result in results.values() for killer in result.killed_by or ()}
+
+
+async def test_one_that_fails_after_an_edit_kills_nothing(tmp_path: Path) -> None:
+    """The size of a file is what nobody sees read: the suite without a mutant shows that test before it kills."""
+    async with Trial.of(FILES, tmp_path) as trial:
+        assert "tests/test_core.py::test_text" in killers(await trial.test())
+        trial.write("pkg/core.py", EDITED)
+        results = await trial.test()
+        assert killers(results) == set()
+        assert results[TWO].status is Status.SURVIVED
+        assert left_out(trial) == {"text", "inspect", "lines"}
+
+
+async def test_what_is_read_at_import_has_the_mutant(tmp_path: Path) -> None:
+    test = "from pathlib import Path\nfrom pkg import core\n\nTEXT = Path(core.__file__).read_text()\n"
+    test += "\n\ndef test_text():\n    assert '+ 2' in TEXT\n"
+    async with Trial.of({**FILES, "tests/test_core.py": test.encode()}, tmp_path) as trial:
+        assert killers({TWO: (await trial.test())[TWO]}) == {"tests/test_core.py::test_text"}
+
+
+async def test_the_next_server_knows_that_too(tmp_path: Path) -> None:
+    async with Trial.of(FILES, tmp_path) as trial:
+        await trial.test()
+        trial.write("pkg/core.py", EDITED)
+        trial.write("tests/test_more.py", "def test_more():\n    pass\n")
+    async with Trial.of({}, tmp_path) as trial:
+        results = await trial.test()
+        assert killers(results) == set()
+        assert results[TWO].status is Status.SURVIVED
+        assert left_out(trial) == {"text", "inspect", "lines", "size", "files"}
