@@ -49,6 +49,7 @@ class Baseline:
     durations: Sequence[float]  # seconds, set-up and tear-down included
     lines: Mapping[str, Mapping[int, int]]  # path to line to tests that run it; none: one did, before an edit
     facts: Mapping[str, FileFacts]  # of the files that were loaded at the fork
+    beside_facts: Mapping[str, Sequence[str]]  # of what was loaded then: `import_effects.imported`
     late: frozenset[str]  # files that the tests themselves import
     failing: Mapping[int, str]  # tests that fail without a mutant, and their messages
     subprocess_tests: int  # tests that start Python processes: what those run, nobody sees
@@ -81,6 +82,7 @@ class Baseline:
                 path: replace(FileFacts.of(facts), unseen=_keys(report.get("unseen", {}).get(path, ())))
                 for path, facts in collected.get("files", {}).items()
             },
+            beside_facts=collected.get("imported", {}),
             late=frozenset(report.get("late", ())),
             failing={int(test): text for test, text in report["failing"].items()},
             subprocess_tests=int(report.get("subprocess_tests", "0x0"), 16),
@@ -258,9 +260,10 @@ class Baseline:
         return replace(self, ran_alone=known, told_apart=frozenset(functions))
 
     @property
-    def called_at_import(self) -> dict[str, list[str]]:
-        """The functions that ran while the tests were imported, of each file that was loaded then."""
-        return {path: sorted(name for name, _ in facts.called) for path, facts in self.facts.items()}
+    def imported(self) -> dict[str, list[str]]:
+        """The functions that ran while the tests were imported, of each source, beside what `import_effects` says."""
+        called = {path: sorted(name for name, _ in facts.called) for path, facts in self.facts.items()}
+        return {**{name: [*found] for name, found in self.beside_facts.items()}, **called}
 
     @property
     def unknown_alone(self) -> list[int]:

@@ -10,9 +10,10 @@ The record has the digests of all Python files and documents, and the sources an
 
 - *A test file*, new, edited or deleted: its tests are measured again, and those of test files that mention it: they may
   import it or inherit from its classes, also by way of other files. Where a conftest.py, a source or the project's
-  configuration mentions it, it may be a plug-in, and what it changes is not known. So it is where it has other
-  statements at module level than before that do more than import, define or assign names, and where importing the
-  tests loads other sources than it did, or calls other functions of theirs: what ran then, a test may run now.
+  configuration mentions it, it may be a plug-in, and what it changes is not known. So it is where
+  importing it may do something for tests of other files (`import_effects`), and its code is not the same, and where
+  importing the tests loads other files than it did, or calls other functions of sources: what ran then, a test may run
+  now.
 - *A source*, edited within functions that did not run at import: the tests that ran one of these functions, and tests
   that start processes. The rule is that of `live_code`, but for what it says about live functions: none is replaced.
   What only one version defines, and only what was edited can refer to, is left out of both (`additions`).
@@ -30,7 +31,6 @@ and a kill is confirmed by a run without the mutant all the same.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
 import re
@@ -44,12 +44,12 @@ from .additions import reduced
 from .baseline import Baseline, file_of
 from .channel import TargetPlan
 from .file_edit import PythonText, digest_of
+from .import_effects import CLASSES, MODULES, ImportEffects
 from .mentions import encoded, reading, without_comments, word_of
 from .reload import UNCOMPILED, EditedFunctions
 
 UNMENTIONED = {"conftest", "__init__"}  # what imports them does not name them
 Versions = Mapping[str, tuple[str, str]]  # path to the normal text of then and of now
-INERT = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Pass)
 SELECTED = re.compile(rb"[\w./-]+\.py\b")  # test files that are collected, in a configuration: a plug-in is a module
 DOCUMENTS = (".md", ".rst")
 CONFIGURATION = ("pyproject.toml", "pytest.ini", ".pytest.ini", "setup.cfg", "tox.ini")
@@ -88,10 +88,10 @@ class Changes:
     """Changes since the project's Python files had the digests `old`."""
 
     def __init__(
-        self, plan: TargetPlan, old: Mapping[str, str], sources: KeptSources, called: Mapping[str, Sequence[str]]
+        self, plan: TargetPlan, old: Mapping[str, str], sources: KeptSources, imported: Mapping[str, Sequence[str]]
     ) -> None:
-        """`called`: the `Baseline.called_at_import` of then."""
-        self._plan, self._old, self._sources, self._called = plan, old, sources, called
+        """`imported`: the `Baseline.imported` of then."""
+        self._plan, self._old, self._sources, self._imported = plan, old, sources, imported
         changed = {path for path in old.keys() | plan.files.keys() if old.get(path) != plan.files.get(path)}
         self._edited = sorted(changed.intersection(plan.sources))
         self._others = changed.difference(plan.sources)  # test files and documents, or nothing is kept
@@ -100,7 +100,7 @@ class Changes:
     def kept(self, baseline: Baseline, tests: Sequence[str]) -> Baseline | None:
         """Return what still holds of `baseline`, that of the old files, for the `tests` of now; None: nothing."""
         current = baseline.of_tests(tests)
-        if self._old != self._plan.files and self._called != baseline.called_at_import:
+        if self._old != self._plan.files and self._imported != baseline.imported:
             return None
         try:
             versions = {path: self._versions(path) for path in self._edited}
@@ -110,7 +110,11 @@ class Changes:
                 return current
             if any(map(self._acts_otherwise, self._others - self._documents)):
                 return None
-            files = self._mentioning({file_of(test) for test in (*baseline.tests, *tests)}, versions)
+            having_tests = {file_of(test) for test in (*baseline.tests, *tests)}
+            files = self._mentioning(having_tests, versions)
+            loaded = having_tests.union(self._imported.get(MODULES, ()))
+            if files is not None and any(map(self._registers, loaded & files - self._others)):
+                return None
         except (OSError, KeyError, *UNCOMPILED):
             return None
         if files is None:
@@ -131,9 +135,17 @@ class Changes:
         return {"", *(f"{each}/" for path in moved for each in PurePosixPath(path).parents[:-1])} if moved else set()
 
     def _acts_otherwise(self, path: str) -> bool:
-        """Whether to import the test file does something else than it did, beside binding its own names."""
-        old, new = ([ast.dump(each) for each in ast.parse(text).body if _acts(each)] for text in self._versions(path))
-        return old != new
+        """Whether importing the test file may do something else than it did for tests of other files."""
+        old, new = map(ImportEffects, self._versions(path))
+        return (self._inherits(path) or old.any or new.any) and old.code != new.code
+
+    def _registers(self, path: str) -> bool:
+        """Whether importing the file, which has not changed, may do something for tests of other files."""
+        text = PythonText(Path(self._plan.place, path).read_bytes()).normal
+        return self._inherits(path) or ImportEffects(text).any
+
+    def _inherits(self, path: str) -> bool:
+        return any(each.startswith(f"{path}:") for each in self._imported.get(CLASSES, ()))
 
     def _with_source(self, baseline: Baseline, path: str, versions: Versions) -> Baseline | None:
         facts = baseline.facts.get(path)
@@ -202,12 +214,3 @@ class Changes:
 def _is_near(path: str, directories: Collection[PurePosixPath]) -> bool:
     file = PurePosixPath(path)
     return file.suffix == ".py" and (file.stem in UNMENTIONED or not set(file.parents).isdisjoint(directories))
-
-
-def _acts(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Assign | ast.AnnAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return not all(isinstance(target, ast.Name) for target in targets)
-    if isinstance(node, ast.Expr):
-        return not isinstance(node.value, ast.Constant)
-    return not isinstance(node, INERT)

@@ -22,6 +22,7 @@ from ...isolation import descendants
 from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
+from .import_effects import imported
 from .imports import ImportTrace, monitoring
 from .job_process import Job
 from .line_coverage import Line, Lines, ProbedFiles, TestCoverage, lines_of
@@ -106,7 +107,7 @@ class Live:
 
     def _collected(self) -> Collected:
         """Facts that collecting the tests has shown."""
-        threads = threading.active_count()
+        threads, tests = threading.active_count(), {item.nodeid.partition("::")[0] for item in self._tests.items}
         return {
             "tests": [item.nodeid for item in self._tests.items],
             "seconds": time.perf_counter() - self._start,
@@ -116,6 +117,7 @@ class Live:
             "trace_lost": self._trace.lost,
             "ran": None if self._dependencies is None else self._dependencies.report(),
             "elsewhere": self._tests.elsewhere(self._plan),
+            "imported": imported(self._plan.place, self._plan.sources, tests),
             "files": {
                 path: {
                     **self._functions.facts(filename),

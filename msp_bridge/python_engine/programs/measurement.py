@@ -105,7 +105,7 @@ class Measurement:
                 "late": sorted(baseline.late),
                 "unseen": {path: sorted(facts.unseen) for path, facts in baseline.facts.items() if facts.unseen},
             },
-            "called": baseline.called_at_import,
+            "imported": baseline.imported,
             **{name: sorted(getattr(baseline, name)) for name in SETS},
             "killers": dict(baseline.killers),
             "survivors": [
@@ -131,7 +131,7 @@ class Measurement:
             baseline = _restored(saved, collected)
             tests = baseline.tests if collected is None else collected["tests"]
             if collected is not None and saved["always_fresh"] is None:
-                changes = Changes(plan, saved["files"], self._sources, saved["called"])
+                changes = Changes(plan, saved["files"], self._sources, saved["imported"])
                 kept = changes.kept(baseline, tests)
             else:  # nothing can be measured by itself
                 kept = baseline if saved["files"] == plan.files and saved["tests"] == tests else None
@@ -260,6 +260,7 @@ def _restored(saved: Mapping[str, Any], collected: Collected | None) -> Baseline
         "tests": saved["tests"],
         "seconds": saved["seconds"],
         "files": (collected or {}).get("files", {}),
+        "imported": (collected or {}).get("imported", {}),
     }
     known: dict[str, Any] = {name: frozenset(saved[name]) for name in SETS}
     known["survivors"] = {

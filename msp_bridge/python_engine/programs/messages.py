@@ -53,6 +53,7 @@ class Collected(TypedDict, total=False):
     native_threads: int
     trace_lost: bool
     ran: Trace | None
+    imported: Mapping[str, Sequence[str]]  # see `import_effects`
     files: Mapping[str, Facts]  # by path
 
 
