@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.go_trees import PROGRAMS
 from support.net_trees import Scripted, scripted_dotnet
 
 
@@ -55,6 +56,15 @@ def portable(monkeypatch: pytest.MonkeyPatch) -> None:
 def dotnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
     """The scripted dotnet, on PATH."""
     return scripted_dotnet(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def go_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """go and gremlins are on PATH. The adapter's own program in Go is built once for all tests of the process."""
+    monkeypatch.setenv("PATH", PROGRAMS)
+    (tmp_path / "cache").mkdir()
+    (tmp_path.parent / "gremlins").mkdir(exist_ok=True)
+    (tmp_path / "cache" / "gremlins").symlink_to(tmp_path.parent / "gremlins")
 
 
 @pytest.fixture

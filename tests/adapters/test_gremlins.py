@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.gremlins import Gremlins
-from support.go_trees import PROGRAMS, adapter_on, copied, discovered, key, needs_gremlins, results_of
+from support.go_trees import adapter_on, copied, discovered, key, needs_gremlins, results_of
 
 from msp_bridge.adapter import BaselineError, FailingTest, Mutant, Project, Result, Status, UnusableFile
 from msp_bridge.source import SourceText
 from msp_bridge.testing import RunningProcesses, check_adapter
 
-pytestmark = needs_gremlins
+pytestmark = [needs_gremlins, pytest.mark.usefixtures("go_programs")]
 PRICE = {
     "7 ARITHMETIC_BASE /": Status.KILLED,  # at the start of the test binary
     "9 ARITHMETIC_BASE -": Status.COMPILE_ERROR,
@@ -76,11 +76,6 @@ func TestChance(t *testing.T) {
 def some(mutants: list[Mutant], *keys: str) -> list[Mutant]:
     """Those whose line, or line and mutator, is one of `keys`."""
     return [mutant for mutant in mutants if key(mutant).startswith(tuple(f"{each} " for each in keys))]
-
-
-@pytest.fixture(autouse=True)
-def programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", PROGRAMS)
 
 
 @pytest.mark.parametrize("isolation", ["on", "off"])

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.gremlins.go import Go
-from support.go_trees import PROGRAMS, PROJECTS, adapter_on, discovered, key, needs_gremlins, results_of
+from support.go_trees import PROJECTS, adapter_on, discovered, key, needs_gremlins, results_of
 
 from msp_bridge.adapter import FailingTest, Status, ToolError
 
-pytestmark = needs_gremlins
+pytestmark = [needs_gremlins, pytest.mark.usefixtures("go_programs")]
 APP = {
     "14 ARITHMETIC_BASE +": Status.KILLED,
     "17 ARITHMETIC_BASE -": Status.KILLED,
@@ -28,11 +28,6 @@ TILL = {
     "24 CONDITIONALS_BOUNDARY >=": Status.KILLED,  # where a line of the log names the file
     "24 CONDITIONALS_NEGATION <=": Status.KILLED,
 }
-
-
-@pytest.fixture(autouse=True)
-def programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", PROGRAMS)
 
 
 @pytest.fixture
