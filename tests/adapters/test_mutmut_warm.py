@@ -16,7 +16,7 @@ import psutil
 from support.memory_stream import MemoryStream
 from support.msp_client import Client
 from support.mutmut_trial import Trial
-from support.strays import below
+from support.strays import below, with_argument
 
 from msp_bridge.adapter import Mutant, Status
 from msp_bridge.dialects.msp import Msp
@@ -60,11 +60,6 @@ async def waiting_worlds(host: int) -> int:
             await asyncio.sleep(0.05)
             looks.append(worlds(host))
     return looks[-1]
-
-
-def with_word(word: str) -> list[int]:
-    """Processes that have `word` in their command line."""
-    return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or ())]
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -326,7 +321,7 @@ async def test_what_tests_leave_running_print_and_write_does_no_harm(tmp_path):
         results = (await trial.test()).values()
         assert {result.status for result in results} == {Status.KILLED}
         assert len({result.killed_by for result in results}) == len(names)
-        await until(lambda: with_word(word) == [])  # a result may come just before its namespace has ended
+        await until(lambda: with_argument(word) == {})  # a result may come just before its namespace has ended
 
 
 def suspended(awaited: object) -> Iterator[str]:

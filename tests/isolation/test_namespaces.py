@@ -91,6 +91,11 @@ class Place:
         file.write_text(prelude + textwrap.dedent(source))
         return self.command(str(file))
 
+    def refused_mount(self) -> str:
+        """Why this machine permits the user no namespaces; empty where it does."""
+        look = f"import sys; sys.path.insert(0, {str(self.base)!r}); from isolation import namespaces; print(namespaces.probe()[1].get('mount', ''))"
+        return subprocess.run(self.command("-c", look), capture_output=True, text=True, check=True).stdout.strip()
+
     def run(self, source: str) -> str:
         """Standard output of the code, which runs in the host; the user's tree stays the same to the byte."""
         before = tree(self.root)
@@ -132,6 +137,9 @@ def interpreter(user: int) -> str | None:
     return None
 
 
+REFUSED_MOUNT: dict[int, str] = {}  # for each user
+
+
 @pytest.fixture(params=["own", "unprivileged"])
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     if request.param == "unprivileged" and os.getuid():
@@ -152,17 +160,10 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         (one.root / ".venv" / "marker").write_text("venv")
         for path in (base, *base.rglob("*")):
             os.chown(path, user, user if user != os.getuid() else -1)
-        probed = subprocess.run(
-            one.command(
-                "-c",
-                f"import sys; sys.path.insert(0, {str(base)!r}); from isolation import namespaces; print(namespaces.probe()[1].get('mount', ''))",
-            ),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        if probed:
-            pytest.skip(f"this machine permits no namespaces: {probed}")
+        if user not in REFUSED_MOUNT:
+            REFUSED_MOUNT[user] = one.refused_mount()
+        if REFUSED_MOUNT[user]:
+            pytest.skip(f"this machine permits no namespaces: {REFUSED_MOUNT[user]}")
         yield one
     finally:
         shutil.rmtree(base)

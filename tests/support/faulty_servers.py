@@ -15,6 +15,7 @@ from msp_bridge.testing import RunningProcesses
 from support.kits import MARK, Kit
 from support.msp_client import Client, ReaderWriter
 from support.servers import Server, launched, mutants_of
+from support.strays import with_argument
 
 SENTENCE = 2500  # characters; the tail of a tool's own words may be in it
 
@@ -84,10 +85,5 @@ async def served(
         assert await server.exited() == 0, server.said
     if alone:
         assert await running.settled(0) == []
-        assert left_by_harms() == []
+        assert with_argument(MARK) == {}, "a harm has left something running"
     assert "Traceback" not in "\n".join(server.said), server.said
-
-
-def left_by_harms() -> list[psutil.Process]:
-    """What a harm has left running."""
-    return [process for process in psutil.process_iter(["cmdline"]) if MARK in (process.info["cmdline"] or ())]

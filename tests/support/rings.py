@@ -173,7 +173,10 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     ),
     # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
     "adapters/test_generic_running.py": ("portable",),
-    "adapters/test_generic_conformance.py": ("[prices]",),  # with one tool; the main ring has two
+    # `test_polyglot.py` has these requests with each tool in one session, and the tests of running, of discovery and of isolation
+    # what else the suite asks: scopes, edits, a cancel, requests side by side, a tree that stays as it was.
+    "adapters/test_generic_conformance.py": (),
+    "adapters/test_stryker_js_conformance.py": (),
     # The real gremlins, and cosmic-ray's second way: `gremlins` has a test of a cancel, and the way is that of `generic`.
     "adapters/test_cancel_everywhere.py": ("gremlins", "by a command"),
     # PIT's and gremlins' promises are tests of verdicts, a cancel, edits, requests side by side and a red suite.
@@ -182,7 +185,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_the_adapter_keeps_its_promises",
     ),
     "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
-    "adapters/test_stryker_js_conformance.py": ("portable", "command_line"),
     "adapters/test_stryker_js_setup.py": (
         "portable",
         "command line",
@@ -242,7 +244,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
     # Libraries, with the scenario that `test_polyglot.py` has for each tool; `test_frameworks.py` has an application.
     "real/test_libraries.py": (),
-    "real/test_incremental_dependencies.py": ("[in a spawned one]", "[a variable]"),
+    # `test_no_coverage.py` and `test_kept.py` have what such tests run, `test_dependent_verdicts.py` that they depend on everything.
+    "real/test_incremental_dependencies.py": ("test_tests_that_hide_what_they_run", "[a variable]"),
     # The same client through another transport.
     "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),
     "dialects/test_mtp.py": ("is_served[socket]",),

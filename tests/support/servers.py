@@ -13,7 +13,6 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Self
 
-import psutil
 import pytest
 from attrs import field, frozen
 
@@ -25,6 +24,7 @@ from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from support.memory_stream import MemoryStream
 from support.msp_client import LONG, Client, Connections, ReaderWriter
+from support.strays import with_argument
 
 TESTS = Path(__file__).parents[1]
 LOOK = 0.01  # s between two looks
@@ -96,9 +96,9 @@ class ScriptedProject:
             return []
         commands = COMMANDS.get(name, {name})  # a program in another PID namespace may have the same pid
         return [
-            process.pid
-            for process in _with_argument(str(self.events))
-            if commands.intersection(process.info["cmdline"]) and _own_pid(process.pid) in own
+            pid
+            for pid, command in with_argument(str(self.events)).items()
+            if commands.intersection(command) and _own_pid(pid) in own
         ]
 
     def alive(self) -> list[str]:
@@ -259,11 +259,6 @@ async def _listen(process: asyncio.subprocess.Process, said: list[str]) -> None:
     if process.stderr is not None:
         while line := await process.stderr.readline():
             said.append(line.decode().rstrip("\n"))
-
-
-def _with_argument(argument: str) -> list[psutil.Process]:
-    """The processes that were started with `argument`, in whatever PID namespace; no zombies: they have lost theirs."""
-    return [process for process in psutil.process_iter(["cmdline"]) if argument in (process.info["cmdline"] or ())]
 
 
 def _own_pid(pid: int) -> int | None:

@@ -17,6 +17,7 @@ import pytest
 
 from msp_bridge.processes import ProcessTree
 from support.chromium import PROGRAM, Tab, tab
+from support.strays import with_argument
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "tests/npm/vscode/node_modules/code-server/lib/vscode/out/server-main.js"
@@ -143,9 +144,9 @@ async def _read(server: ProcessTree, port: asyncio.Future[int]) -> None:
 def bridges(cwd: Path) -> int:
     """How many bridges run in `cwd`."""
     count = 0
-    for process in psutil.process_iter():
+    for pid in with_argument("--dialect"):
         with contextlib.suppress(psutil.Error):
-            count += "--dialect" in process.cmdline() and Path(process.cwd()) == cwd
+            count += Path(psutil.Process(pid).cwd()) == cwd
     return count
 
 
