@@ -113,8 +113,13 @@ def parsed(file: Path) -> ast.Module:
         gc.enable()
 
 
-def imports(file: Path) -> Iterator[str]:
+@functools.cache
+def imports(file: Path) -> tuple[str, ...]:
     """The names below `msp_bridge` that the file imports, anywhere in it."""
+    return tuple(_imports(file))
+
+
+def _imports(file: Path) -> Iterator[str]:
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             yield from (

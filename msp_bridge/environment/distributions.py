@@ -106,8 +106,12 @@ def _is_plain(path: str) -> bool:
 
 
 def _finds_distributions(finder: object) -> bool:
-    """Whether it is a finder of its own kind, as loaders of a program from one file have."""
-    return finder is not PathFinder and hasattr(finder, "find_distributions")
+    """Whether it is a finder of its own kind, as loaders of a program from one file have.
+
+    That of the package importlib_metadata, which Dask needs before Python 3.12, finds what the standard one does.
+    """
+    own = finder is not PathFinder and type(finder).__module__ != "importlib_metadata"
+    return own and hasattr(finder, "find_distributions")
 
 
 def _head(file: str) -> list[str]:
