@@ -37,6 +37,7 @@ __all__ = [
     "Edit",
     "FailingTest",
     "Finding",
+    "HasFreshResults",
     "HasTestCommand",
     "HasThreshold",
     "IgnoresMutants",
@@ -238,6 +239,18 @@ class ChecksTests(Protocol):
         """Yield the lines of `msp-bridge doctor --run`: the tests are run again, without a mutant, and under load.
 
         It is called after mutants were tested.
+        """
+
+
+@runtime_checkable
+class HasFreshResults(Protocol):
+    """Optional for an adapter whose mutants are no text in a file: what the tool itself says, for `run --verify`."""
+
+    async def fresh_results(self, results: Sequence[Result]) -> Sequence[Result]:
+        """The results of the tool itself for the mutants of `results`, which are those of `test`.
+
+        It tests in a fresh copy of the project, with a fresh process for each mutant. Where the two differ by what the
+        tool does wrong, another way may decide. Mutants that the tool does not list get none. Raises BridgeError.
         """
 
 

@@ -92,7 +92,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "cli": (
             "access adapter browse cluster.connection concurrency dialects.dialect dialects.msp environment "
             "errors isolation.left_out jsonrpc last_results mcp model notices phases processes reading reports "
-            "rows server socket_server source testing.oracle text toolkit.install toolkit.slot workspace writing"
+            "rows server socket_server source testing text toolkit.install toolkit.slot workspace writing"
         ),
     }.items()
 }

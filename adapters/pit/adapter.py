@@ -104,6 +104,10 @@ class Pit(LazyParts):
         """Yield results as they come."""
         return self._modules.results(mutants)
 
+    async def fresh_results(self, results: Sequence[Result]) -> Sequence[Result]:
+        """Implement `HasFreshResults`, by PIT's plug-in for Maven."""
+        return await self._modules.fresh_results(results)
+
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings`."""
         return await self._modules.surroundings()

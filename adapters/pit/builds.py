@@ -132,7 +132,7 @@ class Builds:
         copy = next((copy for copy in self._copies if not copy.requests), None) or await self._claimed()
         use.enter_context(copy.used())
         self._copies = [*(other for other in self._copies if other is not copy), copy]
-        copy.warm.sandbox.overlaid |= await in_thread(_targets, self._root)
+        copy.warm.sandbox.overlaid |= await in_thread(targets, self._root)
         if (build := copy.warm.process.current) is not None:
             await build.end_measuring()
         await copy.warm.refresh()
@@ -167,7 +167,7 @@ class Builds:
         self._copies.clear()
 
 
-def _targets(root: Path) -> set[str]:
+def targets(root: Path) -> set[str]:
     """Where Maven builds the modules below `root`. Blocks."""
     found = (Path(directory).relative_to(root) for directory, _, files in walk(root) if POM in files)
     return {f"{directory.as_posix()}/{TARGET}/" for directory in found if directory.parts}

@@ -56,7 +56,7 @@ async def compile_modules(root: Path, pom: Path, version: str | None) -> tuple[M
     report_phase(COMPILING)
     # The pom first: plug-ins set properties while they run, which may have names that are none in XML.
     goals = ("help:effective-pom", "test-compile", "dependency:build-classpath")
-    await _run(root, goals[1], *goals, f"-Doutput={pom}", f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
+    await run(root, goals[1], *goals, f"-Doutput={pom}", f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
     return await in_thread(_modules, root.resolve(), pom, version)
 
 
@@ -76,11 +76,12 @@ async def tool_class_path(directory: Path, artifacts: Sequence[Artifact]) -> tup
     dependencies = "".join(DEPENDENCY.format(*map(escape, (each.group, each.name, each.version))) for each in artifacts)
     await in_thread((directory / "pom.xml").write_text, TOOL_POM.format(dependencies=dependencies), "utf-8")
     goal = "dependency:build-classpath"
-    await _run(directory, goal, goal, f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
+    await run(directory, goal, goal, f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
     return tuple((await in_thread(reading.text, directory / CLASS_PATH)).strip().split(":"))
 
 
-async def _run(root: Path, what: str, *arguments: str) -> None:
+async def run(root: Path, what: str, *arguments: str) -> None:
+    """Run Maven in `root`; raises `ToolError`, in which the goals are called `what`."""
     problem = await _problem(root, "-o", *arguments)
     if problem is not None and SAYS_ABSENT.search(problem):
         problem = await _problem(root, *arguments)

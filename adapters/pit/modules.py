@@ -14,6 +14,7 @@ from msp_bridge.source import as_discovered
 from msp_bridge.toolkit import JobScheduler
 
 from .builds import Build, Builds
+from .fresh_runs import Chosen, fresh_answers
 from .host import Host
 from .installation import java
 from .listing import ModuleListing
@@ -45,6 +46,7 @@ class MavenModules:
     """Everything that the requests of one project share."""
 
     def __init__(self, project: Project, version: str | None) -> None:
+        self._project = project
         self._builds = Builds(project, version)
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._last: tuple[Module, ...] = ()  # as the last request has found them
@@ -111,6 +113,19 @@ class MavenModules:
         async with contextlib.aclosing(self._scheduler.run(covered, partial(_test, host, tests))) as results:
             async for result in results:
                 yield result
+
+    async def fresh_results(self, results: Sequence[Result]) -> list[Result]:
+        """Implement `HasFreshResults`; raises `ToolError`, `ConfigurationError`."""
+        async with self._builds.current() as build:
+            current = await in_thread(as_discovered, build.root, [result.mutant for result in results])
+            chosen = []
+            for module in build.modules:
+                here = {each.mutant.handle.key: each for each in results if each.mutant.handle.module == module.name}
+                rows = await (await build.host(module)).mutants() if here else ()
+                chosen.append(Chosen(module, here, [row["key"] for row in rows]))
+        answers = await fresh_answers(self._project.root.resolve(), chosen, self._project.jobs)
+        found = [(mutant, answers.get((mutant.handle.module, mutant.handle.key))) for mutant in current]
+        return [result(mutant, None, answer) for mutant, answer in found if answer is not None]
 
     async def surroundings(self) -> Surroundings | None:
         """Return the JDK, the effective pom and the jars of all modules; raises `ToolError`, `ConfigurationError`."""

@@ -100,7 +100,7 @@ def run(
     With --cluster, a Dask cluster tests where there are more than eight mutants for each job of this machine.
 
     With --verify 20, twenty of the verdicts are checked: each mutant is written into a fresh copy of the project, and
-    the tests run in a fresh process. Verdicts that differ are shown.
+    the tests run in a fresh process; PIT's mutants are tested by PIT. Verdicts that differ are shown.
 
     \b
     Exit codes; stderr has the reason:

@@ -11,11 +11,12 @@ from attrs import evolve, frozen
 from rich.console import Console
 from rich.text import Text
 
-from msp_bridge.adapter import HasTestCommand
+from msp_bridge.adapter import HasFreshResults, HasTestCommand
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.model import Result
 from msp_bridge.reports.terminal import is_terminal
-from msp_bridge.testing.oracle import Difference, Oracle, Verification, is_pytest, is_verifiable
+from msp_bridge.testing.comparison import Difference, FreshTool, Verification, is_verifiable
+from msp_bridge.testing.oracle import Oracle, is_pytest
 from msp_bridge.text import counted
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.workspace import Workspace
@@ -87,6 +88,11 @@ async def _verify(
     if is_terminal(console):
         wait.start()
     try:
+        if isinstance(tool.adapter, HasFreshResults):
+            if command.named is not None:
+                console.print(f"{tool.label}: the tool itself says what is right, not --verify-command")
+            fresh = FreshTool(tool.adapter)
+            return await fresh.compare(inner, known=await fresh.verdicts(inner), report=report)
         oracle = await Oracle.of(projects.root / tool.folder, await command.of(tool))
         return await oracle.compare(inner, jobs=projects.configuration.jobs or 1, report=report)
     except asyncio.CancelledError:

@@ -23,6 +23,7 @@ from msp_bridge.adapter import (
     Adapter,
     ChecksTests,
     Finding,
+    HasFreshResults,
     HasTestCommand,
     HasThreshold,
     IgnoresMutants,
@@ -125,6 +126,10 @@ class _OnCluster:
         inner = self.inner
         if isinstance(inner, ChecksTests):
             self.check_tests = inner.check_tests
+        if isinstance(inner, HasFreshResults):
+            self.fresh_results = lambda results: inner.fresh_results(
+                [evolve(result, mutant=_of_inner(result.mutant)) for result in results]
+            )
         if isinstance(inner, HasTestCommand):
             self.test_command = inner.test_command
         if isinstance(inner, HasThreshold):
@@ -132,7 +137,7 @@ class _OnCluster:
         if isinstance(inner, ReportsSurroundings):
             self.surroundings = inner.surroundings
         if isinstance(inner, IgnoresMutants):
-            self.ignore = lambda mutant, reason: inner.ignore(evolve(mutant, handle=mutant.handle.inner), reason)
+            self.ignore = lambda mutant, reason: inner.ignore(_of_inner(mutant), reason)
 
     @classmethod
     def setup(cls, project: Project) -> Setup | None:
@@ -178,7 +183,7 @@ class _OnCluster:
                 yield result
 
     async def _test_here(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        own = {evolve(mutant, handle=mutant.handle.inner): mutant for mutant in mutants}
+        own = {_of_inner(mutant): mutant for mutant in mutants}
         async with contextlib.aclosing(self.inner.test(list(own))) as results:
             async for result in results:
                 if isinstance(result, Notice):
@@ -290,6 +295,11 @@ class _OnCluster:
         """A warning, once."""
         log.log(logging.DEBUG if text in self._said else logging.WARNING, "%s", text)
         self._said.add(text)
+
+
+def _of_inner(mutant: Mutant) -> Mutant:
+    """The mutant with the handle of the adapter."""
+    return evolve(mutant, handle=mutant.handle.inner)
 
 
 async def _finding(preparing: Preparing, address: str) -> Finding:

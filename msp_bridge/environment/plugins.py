@@ -8,6 +8,7 @@ from collections.abc import Callable
 from msp_bridge.adapter import (
     Adapter,
     ChecksTests,
+    HasFreshResults,
     HasTestCommand,
     HasThreshold,
     IgnoresMutants,
@@ -18,7 +19,15 @@ from msp_bridge.environment.distributions import EntryPoint, entry_points
 from msp_bridge.errors import BridgeError
 
 GROUP = "msp_bridge.adapters"
-OPTIONAL = (ChecksTests, HasTestCommand, HasThreshold, IgnoresMutants, KnowsReach, ReportsSurroundings)
+OPTIONAL = (
+    ChecksTests,
+    HasFreshResults,
+    HasTestCommand,
+    HasThreshold,
+    IgnoresMutants,
+    KnowsReach,
+    ReportsSurroundings,
+)
 
 
 def installed() -> dict[str, EntryPoint]:

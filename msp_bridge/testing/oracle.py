@@ -23,9 +23,6 @@ broke; 4 a conftest.py can't be imported; 5 no tests are left. `Verdict.reason` 
 *RuntimeError* says that the tests have no verdict: the mutant has ended their process. A fresh process contradicts it
 where pytest comes to its end, which its last line shows: a mutant may end it with any exit code. Other commands have no
 such line, and contradict nothing.
-
-A test that fails by chance makes both sides wrong: where the oracle and a result differ, the oracle tests twice
-more, and only what it says three times is called a difference; the rest is `unsteady`.
 """
 
 from __future__ import annotations
@@ -33,13 +30,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import re
 import shutil
 import tempfile
 import time
 import tokenize
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import field, frozen
@@ -50,6 +46,7 @@ from msp_bridge.isolation.command import command_line
 from msp_bridge.isolation.left_out import CACHE_MARKERS, CACHES, GENERATED, IGNORED_DIRS
 from msp_bridge.processes import ProcessTree
 from msp_bridge.source import BOM, SourceText
+from msp_bridge.testing.comparison import FreshProcesses, Verdict, Verification
 
 BASELINE_TIMEOUT_S = 600.0
 TIMEOUT_FACTOR, TIMEOUT_MARGIN_S = 6.0, 10.0  # of the run without a mutant
@@ -73,48 +70,7 @@ WORLDS: tuple[frozenset[str] | None, ...] = (  # tried one after another; None: 
 
 
 @frozen
-class Verdict:
-    """The verdict of the tests in a fresh process."""
-
-    status: Status  # KILLED, SURVIVED, TIMEOUT or, for a mutant that can't be written, RUNTIME_ERROR
-    reason: str  # "a test failed", "no answer in 12 s"
-    output: str = ""  # the end of what the tests print
-
-    @property
-    def is_of_pytest(self) -> bool:
-        """Whether pytest has run to its end, and has said so."""
-        return self.reason in (SUCCESS, PYTEST_EXITS[1]) and SUMMARY.search(self.output) is not None
-
-
-@frozen
-class Difference:
-    """A result that a fresh process does not give."""
-
-    result: Result
-    verdict: Verdict
-    by_chance: bool = False  # another fresh process gives it
-
-    def __str__(self) -> str:
-        mutant = self.result.mutant
-        place = f"{mutant.path}:{mutant.location.start}"
-        return (
-            f"{place} {mutant.mutator} ({mutant.replacement!r}): {self.result.status.value}, "
-            f"but {self.verdict.status.value} in a fresh process ({self.verdict.reason})"
-            f"{', by chance: another one agrees' * self.by_chance}"
-        )
-
-
-@frozen
-class Verification:
-    """The outcome of checking some results."""
-
-    checked: int  # results
-    differences: tuple[Difference, ...]
-    unsteady: tuple[Difference, ...]  # fresh processes give varying results
-
-
-@frozen
-class Oracle:
+class Oracle(FreshProcesses):
     """Tests mutants of one project in fresh processes. Make one with `Oracle.of`."""
 
     root: Path
@@ -154,6 +110,10 @@ class Oracle:
             first_failure=verdict.output,
         )
 
+    async def verdict_on(self, result: Result) -> Verdict:
+        """The verdict of the tests on the mutant of `result`."""
+        return await self.verdict_of(result.mutant)
+
     async def verdict_of(self, mutant: Mutant | None, test: str | None = None) -> Verdict:
         """The verdict of the tests, or of `test` alone, on `mutant`, or without any; paths start at the root."""
         # Erased also where tests have taken permissions away.
@@ -169,9 +129,15 @@ class Oracle:
             command = self._command_on(mutant) if test is None else self._command_of(test)
             return await self._run(base, copy, kept, command)
 
-    async def _confirms(self, result: Result, verdict: Verdict) -> bool:
+    def agrees(self, result: Result, verdict: Verdict) -> bool:
+        """Whether both say detected, or both not. RuntimeError is right unless pytest comes to its end."""
+        if result.status is Status.RUNTIME_ERROR:
+            return not _is_of_pytest(verdict)
+        return result.status.detected == verdict.status.detected
+
+    async def confirms(self, result: Result, verdict: Verdict) -> bool:
         """Whether the verdict of the suite, or the test alone that has killed the mutant, says the same."""
-        if _agree(result, verdict):
+        if self.agrees(result, verdict):
             return True
         if result.status is not Status.KILLED or not result.killed_by or not is_pytest(self.command):
             return False
@@ -189,52 +155,6 @@ class Oracle:
         start = next(number for number, word in enumerate(self.command) if is_pytest([word])) + 1
         options = [word for word in self.command[start:] if not (self.root / word.partition("::")[0]).exists()]
         return (*self.command[:start], *options, test)
-
-    async def compare(
-        self,
-        results: Sequence[Result],
-        count: int | None = None,
-        seed: int = 0,
-        jobs: int = 1,
-        known: MutableMapping[Mutant, Verdict] | None = None,
-        report: Callable[[Difference | None], object] = lambda _difference: None,
-    ) -> Verification:
-        """Check `count` of the results (all by default), drawn by `seed`; `jobs` at a time.
-
-        `report` is called for each as soon as it is checked: with None for one that is confirmed. `known` takes the
-        first verdicts, and spares mutants that it has: for several runs on one source. NoCoverage is right when the
-        mutant survives; Timeout and Killed are both detected, and count as equal. RuntimeError is right unless pytest
-        comes to its end. Results that say nothing of the tests (Ignored, Pending …) are not drawn.
-        """
-        drawn = [result for result in results if is_verifiable(result)]
-        if count is not None and count < len(drawn):
-            drawn = random.Random(seed).sample(drawn, count)  # noqa: S311
-        turn = asyncio.Semaphore(jobs)
-
-        known = {} if known is None else known
-
-        async def check(result: Result) -> tuple[list[Difference], list[Difference]]:
-            async with turn:
-                if result.mutant not in known:
-                    known[result.mutant] = await self.verdict_of(result.mutant)
-                verdicts = [known[result.mutant]]
-                if await self._confirms(result, verdicts[0]):
-                    report(None)
-                    return [], []
-                verdicts += [await self.verdict_of(result.mutant) for _ in range(2)]
-            by_chance = any(_agree(result, verdict) for verdict in verdicts)
-            difference = Difference(result, verdicts[0], by_chance)
-            report(difference)
-            return ([], [difference]) if by_chance else ([difference], [])
-
-        async with asyncio.TaskGroup() as group:
-            checks = [group.create_task(check(result)) for result in drawn]
-        found = [each.result() for each in checks]
-        return Verification(
-            len(drawn),
-            tuple(difference for different, _ in found for difference in different),
-            tuple(difference for _, unsteady in found for difference in unsteady),
-        )
 
     async def _run(self, base: Path, copy: Path, kept: Sequence[str], command: tuple[str, ...]) -> Verdict:
         layers, scratch = base / "layers", base / "tmp"
@@ -286,16 +206,9 @@ async def verify(
     return await oracle.compare(results, count, seed, jobs)
 
 
-def is_verifiable(result: Result) -> bool:
-    """Whether a result says something that a fresh process can contradict."""
-    status = result.status
-    return status.detected or status.undetected or status is Status.RUNTIME_ERROR
-
-
-def _agree(result: Result, verdict: Verdict) -> bool:
-    if result.status is Status.RUNTIME_ERROR:
-        return not verdict.is_of_pytest
-    return result.status.detected == verdict.status.detected
+def _is_of_pytest(verdict: Verdict) -> bool:
+    """Whether pytest has run to its end, and has said so."""
+    return verdict.reason in (SUCCESS, PYTEST_EXITS[1]) and SUMMARY.search(verdict.output) is not None
 
 
 def is_pytest(command: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.command_line import bridge, command, environment
+from support.command_line import bridge, command, environment, script
 
 FINDS_MINUS = "sh -c '! grep -q -e - a.py b.py'"  # kills what the scripted adapter says is killed, and nothing else
 
@@ -34,6 +34,22 @@ def test_a_tool_without_a_known_test_command_needs_one(project: Path) -> None:
     done = bridge(project, "run", "--verify", "1")
     assert done.returncode == 2
     assert "--verify-command" in done.stderr
+
+
+def test_a_tool_whose_mutants_are_no_text_is_asked_itself(project: Path) -> None:
+    script(project, fresh={"plus": "Timeout", "digit": "Survived"})
+    done = bridge(project, "run", "--verify", "9", "--verify-command", "false")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-2:] == [
+        "scripted: the tool itself says what is right, not --verify-command",
+        "verified 4 mutants in fresh processes: 0 differ",
+    ]
+    script(project, fresh={"plus": "Survived"})
+    done = bridge(project, "run", "--verify", "9")
+    assert done.returncode == 1
+    said = "Killed, but Survived in a fresh process (by the tool itself)"
+    assert f"a.py:1:7 plus ('-'): {said}" in done.stdout
+    assert "but Ignored in a fresh process (the tool does not list it)" in done.stdout
 
 
 CHECKS = """from m import add

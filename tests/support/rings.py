@@ -44,6 +44,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_mutmut_warm.py",
         "adapters/test_pit.py",
         "adapters/test_pit_coverage.py",
+        "adapters/test_pit_verify.py",
         "adapters/test_stryker_js_conformance.py",
         "adapters/test_stryker_js_discovery.py",
         "adapters/test_stryker_js_faults.py",

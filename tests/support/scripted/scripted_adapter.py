@@ -17,6 +17,7 @@ and a mutant is tested as the script said when it was discovered:
                     "times": 1}],        how many results a mutant gets: 0 and 2 are faults
      "surroundings": {…},                 what its verdicts depend on besides files; without it nobody knows. A variable
                                           SCRIPTED_VERSION is its entry "version"
+     "fresh": {"digit": "Killed"},        what the tool itself says of a mutator's mutants in fresh processes
      "trees": ["/directory"],             and directories outside of the project
      "events": "/directory",             gates lie here; what happens is written to its file `log`, a line each
      "discovery": FAULTS, "testing": FAULTS,
@@ -42,7 +43,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -98,6 +99,8 @@ class Scripted:
     markers: ClassVar[tuple[str, ...]] = (SCRIPT,)
     sources: ClassVar[tuple[str, ...]] = ("*.py",)  # so tools for Python that are merely installed give way to it
 
+    fresh_results: Callable[[Sequence[Result]], Awaitable[Sequence[Result]]]  # where the script says "fresh"
+
     def __init__(self, project: Project) -> None:
         self._project = project
         self._trees: list[ProcessTree] = []
@@ -108,7 +111,10 @@ class Scripted:
         if not (project.root / SCRIPT).is_file():
             return None
         scripted = cls(project)
-        gate = scripted._script().get("detected") if scripted._file.is_file() else None
+        said = scripted._script() if scripted._file.is_file() else {}
+        gate = said.get("detected")
+        if "fresh" in said:
+            scripted.fresh_results = scripted._fresh_results
         if gate is not None:
             scripted._log(f"detecting until {gate}")
             while not (Path(scripted._events()) / gate).exists():
@@ -179,6 +185,10 @@ class Scripted:
             if "end_after" in faults:
                 await self._gate({"after": faults["end_after"]})
             self._log("closed")
+
+    async def _fresh_results(self, results: Sequence[Result]) -> list[Result]:
+        fresh, mutants = self._script()["fresh"], [result.mutant for result in results]
+        return [Result(each, Status(fresh[each.mutator])) for each in mutants if each.mutator in fresh]
 
     async def surroundings(self) -> Surroundings | None:
         script = self._script()
