@@ -44,7 +44,7 @@ class Chosen:
     known: Sequence[str]
 
     def settings(self, jobs: int) -> dict[str, str | tuple[str, ...]]:
-        """Those of the plug-in. They leave the mutants of other methods out, as far as names tell them."""
+        """Make those of the plug-in: they leave other methods out, as far as names tell them apart."""
         places = set(map(_place, self.results))
         classes, methods = ({place[part] for place in places} for part in (0, 1))
         others = {method for owner, method in map(_place, self.known) if owner in classes} - methods

@@ -92,7 +92,7 @@ async def run(root: Path, what: str, *arguments: str) -> None:
 def shown(printed: str, root: Path) -> str:
     """Shorten what Maven has `printed` about the copy at `root` to its errors, without advice."""
     printed = ESCAPES.sub("", printed)
-    lines = [line.removeprefix(LOGGED).strip() for line in printed.splitlines() if line.startswith(LOGGED)]
+    lines = [line.partition(LOGGED)[2].strip() for line in printed.splitlines() if LOGGED in line]  # or after progress
     lines = [line for line in lines if not line.startswith(HEADING)]
     end = next((at for at, line in enumerate(lines) if line.startswith(SUMMARY)), len(lines))
     text = " ".join(lines[:end] or lines[end:] or printed.split())

@@ -276,6 +276,8 @@ def test_of_what_maven_prints_the_errors_are_shown_with_paths_of_the_project(tmp
     )
     assert shown(printed, tmp_path) == "src/A.java:[3,1] illegal start"
     assert shown("killed", tmp_path) == "killed"
+    progress = "/-\\|\x1b[0m[ERROR] Failed to execute goal x: 1 tests did not pass\n[ERROR] See https://pitest.org\n"
+    assert shown(progress, tmp_path).startswith("Failed to execute goal x: 1 tests did not pass")
     colours = "\x1b[0m\x1b[0m[ERROR] Failed to execute goal x: no licence\n[ERROR] \n[ERROR] To see more\n"
     assert shown(colours, tmp_path).startswith("Failed to execute goal x: no licence")
 
