@@ -181,6 +181,24 @@ def test_what_is_measured_again(
 
 
 @pytest.mark.parametrize(
+    ("source", "path", "text", "is_kept"),
+    [
+        (WITH_HELPER, "tests/test_b.py", "dir(m)", False),
+        (WITH_HELPER, "tests/test_b.py", "dir(n)", True),
+        (WITH_HELPER, "tests/test_b.py", "pkgutil.iter_modules()", False),
+        (WITH_HELPER, "tests/test_b.py", "tmp_dir(m, self.__dict__)", True),
+        (WITH_METHOD, "pkg/late.py", "vars(box)", False),
+        (WITH_METHOD, "pkg/late.py", "inspect.getmembers(box)", False),
+        (WITH_METHOD, "pkg/late.py", "box.__dict__", False),
+    ],
+)
+def test_what_lists_names_may_find_a_new_one(tmp_path: Path, source: str, path: str, text: str, is_kept: bool) -> None:
+    files = {**FILES, path: f"{FILES[path]}def listing(): {text}\n"}
+    found = kept(tmp_path / "project", {"pkg/m.py": source}, TESTS, files=files)
+    assert (found is not None) is is_kept
+
+
+@pytest.mark.parametrize(
     ("read", "changed", "again"),
     [
         ("pkg/m.py", {"pkg/m.py": SOURCE.replace("a + LIMIT", "LIMIT + a")}, [A, BOTH, D]),

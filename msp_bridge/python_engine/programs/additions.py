@@ -14,12 +14,14 @@ ways, such as a method `visit_…`, or a setting. Names with two underscores at 
 stay.
 
 Code that has not been edited may refer to a name of the module where it mentions both (by `from … import *` anywhere),
-and to an attribute of a class anywhere: another class may have it as well.
+and to an attribute of a class anywhere: another class may have it as well. Code that lists names (`dir`, `vars`) may
+find any of them; that of a module where it mentions the module, or walks over the modules of a package.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +33,8 @@ from .mentions import encoded, mentions
 
 HARMLESS = {"classmethod", "property", "staticmethod"}  # as decorators
 STAR = b"import *"
+LISTS = re.compile(rb"\b(?:dir|vars|globals)\(|\bgetmembers|(?<!self\.)\b__dict__")
+WALKS = re.compile(rb"\b(?:iter_modules|walk_packages)\b")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -51,8 +55,11 @@ class Reduced:
         module = {file.parent.name if file.stem == "__init__" else file.stem}
         near = [text for text in texts if mentions(text, module)]
         anywhere = self.attributes | self.names if any(STAR in text for text in near) else self.attributes
+        listing = any(map(LISTS.search, [encoded(other), *(texts if self.attributes else near)]))
         return (
-            mentions(encoded(other), self.names | self.attributes)
+            listing
+            or any(map(WALKS.search, texts))
+            or mentions(encoded(other), self.names | self.attributes)
             or any(mentions(text, self.names) for text in near)
             or any(mentions(text, anywhere) for text in texts)
         )
