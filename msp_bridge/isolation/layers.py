@@ -27,7 +27,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -153,6 +152,8 @@ class Layers:
     def forget(self, child: int) -> None:
         """Erase what a child that was waited for has written, where it isn't in memory."""
         if not self.in_memory:
+            import shutil  # here: where layers are in memory no command waits for it
+
             shutil.rmtree(os.path.join(self.directory, str(child)), ignore_errors=True)
 
     def _store(self, written: int | None) -> str:

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -310,6 +309,8 @@ def probe() -> tuple[frozenset[str], dict[str, str]]:
     """The parts that this machine permits, "mount" among them if any is, and why others aren't. Changes nothing."""
     if reason := kernel.why_not():
         return frozenset(), {"mount": reason}
+    import tempfile  # here: each command that is isolated would wait for it, a tenth of its start
+
     with tempfile.TemporaryDirectory(prefix="msp-bridge-probe-") as base:
         root, copy, layers = (os.path.join(os.path.realpath(base), name) for name in ("root", "copy", "layers"))
         for path in (root, copy, layers):

@@ -24,8 +24,8 @@ def test_mutants_of_an_application_have_covering_tests_and_true_verdicts(
     root = Path(shutil.copytree(PROJECTS / name, tmp_path / name))
     python = environment(tmp_path / "environment")
     repair(python)
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, "-r", str(root / "requirements.txt")], check=True)
+    install = [f"{sys.prefix}/bin/uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python)]
+    subprocess.run([*install, "-r", str(root / "requirements.txt")], check=True)
     run = [sys.executable, "-m", "msp_bridge", "run", "--json", "../report.json", "--verify", str(count)]
     run += [] if every_case else ["shop/models.py"]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
