@@ -185,6 +185,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",
         "test_the_adapter_keeps_its_promises",
     ),
+    "adapters/test_gremlins_modules.py": ("test_processes_that_tests_start_have_the_mutant[off]",),
     "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
     # The real Maven takes 15 to 45 s of CPU for each; `test_pit_fresh_runs.py` has a script in its place.
     "adapters/test_pit_verify.py": ("test_",),
@@ -206,6 +207,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "off",
         "overlays",
         *(f"says[{kind}-on]" for kind in FURTHER_KINDS.split()),
+        # cosmic-ray's mutants of these two are in the main ring, and `test_no_coverage.py` has processes that are spawned.
+        *(f"test_mutmut_says_what_a_fresh_process_says[{kind}-on]" for kind in ("at_import", "spawn", "src_layout")),
         # The engine is the one that mutmut's mutants are tested by, in the same projects.
         *(f"cosmic_ray_says_what_a_fresh_process_says[{kind}-on]" for kind in ("closures", "late_imports", "xdist")),
     ),
@@ -242,6 +245,12 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "cli/test_run_verify.py": ("[cosmic-ray]",),
     # `test_failures.py` has the conformance suite on a cluster with a scripted adapter, `test_other_workers.py` mutmut.
     "cluster/test_conformance_on_a_cluster.py": (),
+    # The program that lists mutants is mutmut's, too: `test_mutmut_discovery.py` and `test_listing_program.py` have it.
+    "adapters/test_cosmic_ray_discovery.py": (
+        "test_a_module_that_takes_too_long",
+        "test_a_module_that_takes_long_holds_up",
+        "test_a_cancelled_discovery",
+    ),
     # Other verdicts than the corpus has, in the same way, from projects that are larger.
     "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec", "syntax-engine", "nothere'-command"),
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
