@@ -136,6 +136,7 @@ B_EDITED = "def test_second(): assert True\n"
         ({"pkg/m.py": "# new\n" + SOURCE.replace("return 4", "return 5")}, TESTS, None),
         ({"pkg/m.py": SOURCE.replace("LIMIT = 3", "LIMIT = 4")}, TESTS, None),
         ({"pkg/m.py": SOURCE.replace("first(a)", "first(a, b=1)")}, TESTS, None),
+        ({"pkg/m.py": SOURCE.replace("return a - 1", "'What it does.'\n    return a - 1")}, TESTS, None),
         ({"pkg/m.py": SOURCE + "("}, TESTS, None),
         ({"pkg/m.py": WITH_HELPER}, TESTS, [A, BOTH]),
         ({"pkg/m.py": WITH_HELPER.replace("helper", "asked")}, TESTS, None),  # test_a asks for it

@@ -122,6 +122,7 @@ def test_closures_that_exist_already_get_the_mutant_too(module):
         ('kind = "thing"', 'kind = ""', "runs at import"),
         ("@functools.lru_cache\n", "", "runs at import"),
         ("def plain(a, b=LIMIT)", "def plain(a, c=LIMIT)", "signature"),
+        ("def plain(a, b=LIMIT):", "def plain(a, b=LIMIT):\n    'Says.'", "docstring"),
         ("    yield 1\n    yield 2", "    return 1", "kind of a function"),
         ("        nonlocal count\n        count = count + 1", "        count = 1", "free variables"),
     ],

@@ -16,7 +16,8 @@ the file: the state at the fork is the state of a fresh process, apart from the 
 rule. A mutant goes to a fresh process, with the mutated file on the disk, if
 
 1. it changes code at the level of a module or a class, a decorator or a default value (all of them ran);
-2. it changes the signature, or the free variables, of a function (decorators and closures have seen them);
+2. it changes the signature, the docstring, or the free variables, of a function (decorators and closures have seen
+   them; a function keeps its `__doc__`);
 3. a function that it changes was called before the fork (`imports.ImportTrace` notes it);
 4. a function that it changes is suspended: a generator or a coroutine that is alive;
 5. no live function has the old code: compiled by something else (pytest's assertion rewriting of a plug-in, an import
@@ -54,6 +55,7 @@ from .messages import LiveFacts
 
 Key = tuple[str, int]  # qualified name (before Python 3.11: name), first line
 FUNCTION = 0x2  # CO_NEWLOCALS: set for functions, lambdas and comprehensions, not for modules and classes
+HAS_DOCSTRING = 0x4000000  # CO_HAS_DOCSTRING, from Python 3.13; before, the first constant is the docstring, or None
 SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
@@ -286,6 +288,13 @@ def _signature(code: types.CodeType) -> tuple[Any, ...]:
     return code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_varnames[: count + variadic]
 
 
+def _docstring(code: types.CodeType) -> str | None:
+    """The `__doc__` of a function that is made of this code."""
+    has_flag = sys.version_info < (3, 13) or code.co_flags & HAS_DOCSTRING
+    first = next(iter(code.co_consts), None) if has_flag else None
+    return first if isinstance(first, str) else None
+
+
 def why_not_live(found: Iterable[Pair]) -> str | None:
     """Say why the changed code objects rule live code out; see the module."""
     for pair in found:
@@ -297,6 +306,8 @@ def why_not_live(found: Iterable[Pair]) -> str | None:
             return "it changes the free variables of a function"
         if _signature(pair.old) != _signature(pair.new) or pair.old.co_flags != pair.new.co_flags:
             return "it changes the signature or the kind of a function"
+        if not pair.parents and _docstring(pair.old) != _docstring(pair.new):
+            return "it changes a docstring"
     return None
 
 
