@@ -32,10 +32,11 @@ from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.toolkit import JsonLinesProcess
 
+from .inlined import calling_line
 from .installation import java
 from .kept import KeptCoverage
 from .maven import QUICK_START, Module
-from .names import failing_tests
+from .names import all_ran, failing_tests
 from .testers import Launch, Testers, is_native
 from .tool import Tool
 
@@ -177,7 +178,7 @@ class Host:
         try:
             arguments = await self._arguments(key) if self._testers is not None else None
             answer = await self._testers.test(arguments) if self._testers and arguments else None
-            if answer is None or (answer["status"] == SURVIVED and answer["run"] != len(tests)):
+            if answer is None or (answer["status"] == SURVIVED and not all_ran(tests, answer["run"])):
                 answer = await self._test_alone(key)
             return answer
         finally:
@@ -202,8 +203,9 @@ class Host:
             await self.close()
 
     async def _list(self) -> list[dict[str, Any]]:
-        mutants: list[dict[str, Any]] = (await self._ask({"do": "list"}))["mutants"]
-        return mutants
+        answer = await self._ask({"do": "list"})
+        debug = answer["debug"]
+        return [row | {"line": calling_line(debug.get(row["class"], ""), row["line"])} for row in answer["mutants"]]
 
     async def _measure(self) -> Mapping[str, tuple[str, ...]]:
         report_phase(BASELINE)

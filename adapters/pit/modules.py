@@ -19,7 +19,7 @@ from .host import Host
 from .installation import java
 from .listing import ModuleListing
 from .maven import Module
-from .names import readable_name
+from .names import killing_tests, readable_name
 from .surroundings import surroundings
 
 STATUSES = {
@@ -161,7 +161,7 @@ def result(mutant: Mutant, tests: Sequence[str] | None, answer: Mapping[str, Any
         mutant,
         STATUSES[status],
         covered_by=None if tests is None else tuple(map(readable_name, tests)),
-        killed_by=tuple(map(readable_name, answer["killing"])) or None,
+        killed_by=killing_tests(answer["killing"]) or None,
         status_reason=f"{reason} (exit {answer['exit']})" if status == "RUN_ERROR" else reason,
         tests_completed=answer["run"],
     )

@@ -30,6 +30,7 @@ MUTANTS = 100  # of one JVM, whose memory may grow
 LOADER = "-Djava.system.class.loader=SystemLoader"
 SHELL = ("sh", "-c", 'exec "$@" 3>&1 >&2', "sh")  # a test may write to descriptor 1
 OF_FRAMEWORK = re.compile(r"/(?:org/(?:junit|hamcrest|opentest4j|apiguardian|testng)|junit/junit)/")
+OF_TESTNG = re.compile(r"/(?:com/beust/jcommander|org/slf4j/slf4j-api|org/apache-extras/beanshell|com/google/inject)/")
 NATIVE = re.compile(rb"loadLibrary")  # a library can be loaded by one class loader of a JVM
 
 
@@ -43,11 +44,15 @@ class Launch:
 
     @classmethod
     def of(cls, module: Module, tool: Tool, class_path: Sequence[str], jvm_arguments: Sequence[str]) -> Launch:
-        """`class_path` is all that the tests see; of it, the tool and the test framework are loaded once in a JVM."""
+        """`class_path` is all that the tests see; of it, the tool and the test framework are loaded once in a JVM.
+
+        What the framework needs is loaded for it, and for the project once more.
+        """
         framework = [entry for entry in module.class_path if OF_FRAMEWORK.search(entry)]
         shared = {*framework, *tool.class_path} - ({*module.class_path} - {*framework})
         own = [entry for entry in class_path if entry not in shared]
-        parent = os.pathsep.join([str(tool.program), *framework, *tool.class_path])
+        needed = [entry for entry in module.class_path if OF_TESTNG.search(entry)]
+        parent = os.pathsep.join([str(tool.program), *framework, *needed, *tool.class_path])
         argv = (java(), *jvm_arguments, LOADER, "-cp", parent)
         paths = (os.pathsep.join(own), os.pathsep.join(class_path))
         configuration = module.configuration

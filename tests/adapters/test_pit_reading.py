@@ -10,11 +10,12 @@ import pytest
 from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.pit.configuration import ModuleConfiguration, configurations
 from msp_bridge.adapters.pit.host import settings
+from msp_bridge.adapters.pit.inlined import calling_line
 from msp_bridge.adapters.pit.kept import KeptCoverage
 from msp_bridge.adapters.pit.listing import ModuleListing, line_location
 from msp_bridge.adapters.pit.maven import Module, shown
 from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
-from msp_bridge.adapters.pit.names import failing_tests, readable_name
+from msp_bridge.adapters.pit.names import all_ran, failing_tests, killing_tests, readable_name
 from msp_bridge.adapters.pit.surroundings import surroundings
 from msp_bridge.adapters.pit.testers import Launch, is_native
 from msp_bridge.adapters.pit.tool import Tool, artifacts
@@ -130,6 +131,15 @@ def test_a_tester_shares_pit_and_the_test_framework_and_no_library_of_the_projec
     assert argv[-2:] == (f"/p/classes:{class_path[2]}", ":".join(("/p/classes", *class_path)))
 
 
+def test_what_testng_needs_is_loaded_for_it_and_for_the_project(tmp_path: Path) -> None:
+    framework, needed = "/m/org/testng/testng/testng.jar", "/m/com/beust/jcommander/1.82/jcommander.jar"
+    tool = Tool(("/m/org/pitest/pitest.jar",), tmp_path / "program")
+    module = Module("", configured(tmp_path), (framework, needed))
+    argv = Launch.of(module, tool, ("/p/classes", framework, needed, *tool.class_path), []).argv
+    assert argv[argv.index("-cp") + 1].split(":")[1:] == [framework, needed, *tool.class_path]
+    assert argv[-2] == f"/p/classes:{needed}"
+
+
 def test_classes_that_load_native_code_are_found(tmp_path: Path) -> None:
     (tmp_path / "A.class").write_bytes(b"\xca\xfe loadLibrary")
     assert is_native(tmp_path)
@@ -226,6 +236,14 @@ def test_the_file_is_that_of_the_package_and_generated_code_has_none(tmp_path: P
     assert isinstance(found[0], UnusableFile)
 
 
+def test_a_mutant_in_inlined_code_of_kotlin_has_the_line_that_calls_it() -> None:
+    own, library = "1#1,33:1", "14#2,6:34\n774#3,2:40"
+    debug = f"SMAP\nA.kt\nKotlin\n*S Kotlin\n*F\n+ 1 A.kt\na/A\n*L\n{own}\n{library}\n"
+    debug += "*S KotlinDebug\n*F\n+ 1 A.kt\na/A\n*L\n26#1:34,6\n21#1,2:40\n*E\n"
+    assert [calling_line(debug, line) for line in (33, 34, 39, 40, 41, 42)] == [33, 26, 26, 21, 22, 42]
+    assert calling_line("", 5) == 5
+
+
 def test_a_line_without_text_is_no_location() -> None:
     assert line_location(SourceText("a\n  \n"), 2) is None
 
@@ -239,11 +257,28 @@ def test_a_line_without_text_is_no_location() -> None:
             "a.BTest.In.t(int).#1",
         ),
         ("a.BTest.works(a.BTest)", "a.BTest.works"),
-        ("a.BTest", "a.BTest"),
+        ("a.BTest._", "a.BTest"),
     ],
 )
 def test_names_of_tests_are_those_that_people_write(name: str, readable: str) -> None:
     assert readable_name(name) == readable
+
+
+def test_of_a_class_of_testng_that_kills_the_methods_are_named() -> None:
+    assert killing_tests(["a.BTest.works", "a.BTest._", "a.CTest._"]) == ("a.BTest.works", "a.CTest")
+
+
+@pytest.mark.parametrize(
+    ("names", "run", "expected"),
+    [
+        (["a.BTest.x(a.BTest)"], 1, True),
+        (["a.BTest.x(a.BTest)"], 2, False),
+        (["a.BTest._"], 3, True),
+        (["a.BTest._"], 1, False),
+    ],
+)
+def test_a_survivor_counts_when_each_of_its_tests_was_run(names: list[str], run: int, expected: bool) -> None:
+    assert all_ran(names, run) == expected
 
 
 def test_tests_that_fail_without_a_mutant_are_named_once() -> None:

@@ -47,6 +47,9 @@ import org.pitest.mutationtest.tooling.AnalysisResult;
 import org.pitest.mutationtest.tooling.EntryPoint;
 import org.pitest.mutationtest.tooling.JarCreatingJarFinder;
 import org.pitest.process.LaunchOptions;
+import org.pitest.reloc.asm.ClassReader;
+import org.pitest.reloc.asm.ClassVisitor;
+import org.pitest.reloc.asm.Opcodes;
 import org.pitest.testapi.TestGroupConfig;
 import org.pitest.util.ExitCode;
 import org.pitest.util.Glob;
@@ -81,12 +84,25 @@ final class Analysis {
         this.settings = settings;
     }
 
-    /** Every mutant, without its tests. */
-    synchronized List<Object> list() {
+    /** The "mutants", without their tests, and the "debug" texts of their classes. */
+    synchronized Map<String, Object> list() {
         ReportOptions options = options("jvmArgs");
         options.setTargetTests(List.of(NO_TEST::equals));
         mutants(options, null).forEach(mutant -> listed.put(key(mutant), mutant));
-        return listed.values().stream().map(Analysis::described).collect(Collectors.toList());
+        ClassPathByteArraySource classes = new ClassPathByteArraySource(options.getClassPath());
+        Map<String, Object> debug = new HashMap<>();
+        listed.values().stream().map(MutationDetails::getClassName).distinct()
+            .forEach(name -> classes.getBytes(name.asJavaName()).ifPresent(bytes -> new ClassReader(bytes).accept(
+                new ClassVisitor(Opcodes.ASM9) {
+                    @Override
+                    public void visitSource(String file, String text) {
+                        if (text != null) {
+                            debug.put(name.asJavaName(), text);
+                        }
+                    }
+                }, ClassReader.SKIP_CODE)));
+        return new HashMap<>(Map.of("mutants", listed.values().stream().map(Analysis::described).collect(Collectors.toList()),
+            "debug", debug));
     }
 
     /** Has {@link #arguments} take the tests that have covered a mutant of {@link #list} before, as "kept" says; gives "agent". */
@@ -312,6 +328,7 @@ final class Analysis {
     private static Map<String, Object> described(MutationDetails mutant) {
         Map<String, Object> fields = new HashMap<>();
         fields.put("key", key(mutant));
+        fields.put("class", mutant.getClassName().asJavaName());
         fields.put("package", mutant.getClassName().getPackage().asJavaName());
         fields.put("file", mutant.getFilename());
         fields.put("line", (long) mutant.getLineNumber());

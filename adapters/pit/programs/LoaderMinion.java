@@ -41,6 +41,12 @@ public final class LoaderMinion {
         CatchNewClassLoadersTransformer.CLASS_LOADERS.clear();
     }
 
+    /** Those of the tests that can be run: TestNG's are classes, and their methods that fail are named beside them. */
+    public static List<String> known(List<String> tests, MinionArguments arguments) {
+        Set<String> names = testsOf(arguments).stream().map(TestInfo::getName).collect(Collectors.toSet());
+        return tests.stream().filter(names::contains).collect(Collectors.toList());
+    }
+
     /** Tests the mutant. */
     public void run(Reporter reporter) throws IOException, ReflectiveOperationException {
         Mutater mutater = plugins.createEngine(arguments.engine).createEngine(arguments.engineArgs).createMutator(source);
@@ -57,6 +63,10 @@ public final class LoaderMinion {
     }
 
     private List<TestInfo> tests() {
+        return testsOf(arguments);
+    }
+
+    private static List<TestInfo> testsOf(MinionArguments arguments) {
         return arguments.mutations.iterator().next().getTestsInOrder();
     }
 

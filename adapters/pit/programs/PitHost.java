@@ -104,8 +104,7 @@ public final class PitHost {
                     analysis = new Analysis((Map<?, ?>) question.get("settings"));
                     break;
                 case "list":
-                    answer.put("mutants", analysis.list());
-                    break;
+                    return analysis.list();
                 case "foresee":
                     return analysis.foresee(question);
                 case "measure":

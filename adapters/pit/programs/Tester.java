@@ -110,7 +110,11 @@ public final class Tester {
     }
 
     /** Whether the tests pass without the mutant in this JVM. */
-    private boolean pass(List<String> tests, MinionArguments arguments) throws Exception {
+    private boolean pass(List<String> killing, MinionArguments arguments) throws Exception {
+        List<String> tests = LoaderMinion.known(killing, arguments);
+        if (tests.isEmpty() && !killing.isEmpty()) {
+            return false;
+        }
         for (String test : tests) {
             if (!passing.contains(test)) {
                 Outcome control = new Outcome();
