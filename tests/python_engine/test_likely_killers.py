@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,18 +19,20 @@ TESTS = [
     "t.py::fails_alone",
 ]
 OTHER, ROW_1, ROW_2, SLOW, RUNS_IT, NEAR, FAILS_ALONE = range(len(TESTS))
-MUTANT: Any = SimpleNamespace(path="m.py", place="m.py:f", change=SimpleNamespace(lines=[2]))
+MUTANT: Any = SimpleNamespace(path="m.py", place="m.py:f", left_out=(), change=SimpleNamespace(lines=[2]))
 
 
-def likely(killers: dict[str, str], slow_s: float = 10.0, **known: Any) -> list[int]:
+def likely(
+    killers: dict[str, str], slow_s: float = 10.0, tests: Sequence[str] = TESTS, collecting_s: float = 0.1, **known: Any
+) -> list[int]:
     durations = dict.fromkeys(range(len(TESTS)), 0.1) | {SLOW: slow_s}
     measured = {"durations": durations, "failing": {}, "lines": {"m.py": {"2": hex(1 << RUNS_IT)}}, **known}
     facts = {"live": [], "suspended": [], "called": [], "read": False}
-    baseline = Baseline.of(measured, {"tests": TESTS, "seconds": 0.1, "files": {"m.py": facts}})
+    baseline = Baseline.of(measured, {"tests": tests, "seconds": collecting_s, "files": {"m.py": facts}})
     for place, test in killers.items():
-        baseline = baseline.with_kill(("m.py", (0, 1, place)), place, TESTS.index(test))
-    numbers = {name: number for number, name in enumerate(TESTS)}
-    return LikelyKillers(numbers).of(baseline, MUTANT, {FAILS_ALONE}.__contains__)
+        baseline = baseline.with_kill(("m.py", (0, 1, place)), place, tests.index(test))
+    numbers = {name: number for number, name in enumerate(tests)}
+    return LikelyKillers(numbers).of(baseline, MUTANT, lambda test: test != FAILS_ALONE)
 
 
 def test_the_likeliest_tests_come_first() -> None:
@@ -44,3 +47,10 @@ def test_a_test_that_fails_alone_is_none() -> None:
 def test_no_more_run_than_a_share_of_the_suite_takes_but_the_first() -> None:
     assert likely({"m.py:f": "t.py::slow", "m.py:g": "t.py::near"}) == [SLOW]
     assert likely({"m.py:f": "t.py::row[2]", "m.py:g": "t.py::near"}, slow_s=0.5) == [ROW_2, RUNS_IT]
+
+
+def test_another_test_file_counts_as_much_as_it_takes_to_collect() -> None:
+    tests = [*TESTS[:NEAR], "far.py::near", *TESTS[NEAR + 1 :]]
+    killers = {"m.py:f": "t.py::row[2]", "m.py:g": "far.py::near"}
+    assert likely(killers, slow_s=2.0, tests=tests) == [ROW_2, RUNS_IT, NEAR, ROW_1]
+    assert likely(killers, slow_s=2.0, tests=tests, collecting_s=9.0) == [ROW_2, RUNS_IT, ROW_1]

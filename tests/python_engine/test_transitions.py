@@ -27,11 +27,13 @@ KILLER = 1
 UNSTEADY = frozenset({KILLER})
 PASSED = {"failure": None, "tests": 1, "seconds": 0.0, "cpu": 0.0}
 SLOW = {**PASSED, "seconds": 1.0}  # is to be run under load
+NEAR = frozenset({"near.py"})
 FAILED = {"failure": [TESTS[KILLER], "no"], "tests": 1, "seconds": 0.0}
 REPORTS: dict[Seen, dict[str, Any] | None] = {
     Seen.NOT_LIVE: {"not_live": "a closure"},
     Seen.FAILED: FAILED,
     Seen.ENDED: None,
+    Seen.ENDED_ALONE: {"exit": 1, "broken": [["far.py", "ImportError"]], "seconds": 0.0},
     Seen.DUE_UNDER_LOAD: SLOW,
 }
 ROWS: dict[tuple[Stage, Seen], Stage | str] = {
@@ -44,6 +46,7 @@ ROWS: dict[tuple[Stage, Seen], Stage | str] = {
     (Stage.SUITE, Seen.FAILED): Stage.STEADY,
     (Stage.SUITE, Seen.ENDED): "RuntimeError",
     (Stage.FRESH, Seen.PASSED_ALONE): Stage.FRESH,
+    (Stage.FRESH, Seen.ENDED_ALONE): Stage.FRESH,
     (Stage.FRESH, Seen.PASSED): "Survived",
     (Stage.FRESH, Seen.FAILED): Stage.CONTROL,
     (Stage.FRESH, Seen.ENDED): "RuntimeError",
@@ -84,7 +87,8 @@ class Trial:
         self.scheduler.test(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change)
         self.mutant = self.scheduler._mutants[1]
         self.mutant.stage, self.mutant.tests = stage, [0, 1, 2]
-        self.mutant.in_order = stage is Stage.FRESH and seen is not Seen.PASSED_ALONE
+        self.mutant.in_order = stage is Stage.FRESH and seen not in (Seen.PASSED_ALONE, Seen.ENDED_ALONE)
+        self.mutant.files = NEAR if seen is Seen.ENDED_ALONE else None
         if stage is Stage.FRESH_STEADY:
             self.mutant.from_fresh = True
         if stage not in (Stage.LIVE, Stage.SUITE, Stage.FRESH):

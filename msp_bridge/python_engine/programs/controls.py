@@ -14,6 +14,9 @@ measured alone (it may need other tests before it): a fresh process then runs it
 passed alone, and fails now. An unsteady test stays one, also for the next process: each of its kills is confirmed,
 while nothing else runs, and the log names it.
 
+A process that collects some test files only says less: one of them may need what another sets up when it is imported.
+There a test is steady for these files, and where its control fails it *needs files*: it is run so no more.
+
 *Isolated runs*: each test alone, in a process that has run no other. What one test computes and keeps, later tests use
 without running the code: a mutant there would survive if only the first were a candidate. Only survivors need to know,
 so these runs are made when the first mutant survives. What a test would run alone may be known from an earlier run
@@ -30,6 +33,7 @@ from .messages import Ended, Ran, Report
 
 DISTURBED_S = 0.005  # a test that takes less is over within a time slice
 AFFORDABLE_S = 2.0  # a test that takes more is not run under load
+Files = frozenset[str] | None  # of tests; None: all
 
 
 class Controls:
@@ -38,19 +42,24 @@ class Controls:
     def __init__(self, unsteady: Collection[int]) -> None:
         """`unsteady` are the tests that are known to be so."""
         self._kills: dict[int, int] = {}
-        self._steady: set[int] = set()
+        self._steady: set[tuple[int, Files]] = set()
+        self._needs_files: set[int] = set()
         self._loaded: set[int] = set()  # have been run under load
         self._fails_alone: set[int] = set()
         self._unsteady = set(unsteady)
 
-    def due(self, test: int) -> bool:
-        """Count one more kill by `test`; whether it needs a control."""
+    def due(self, test: int, files: Files) -> bool:
+        """Count one more kill by `test`; whether it needs a control in a process that has collected `files`."""
         kills = self._kills[test] = self._kills.get(test, 0) + 1
-        return test in self._unsteady or test not in self._steady or _is_power_of_four(kills)
+        return test in self._unsteady or (test, files) not in self._steady or _is_power_of_four(kills)
 
-    def passed(self, test: int) -> None:
+    def passed(self, test: int, files: Files) -> None:
         """The control of `test` has passed."""
-        self._steady.add(test)
+        self._steady.add((test, files))
+
+    def can_collect(self, files: Files) -> bool:
+        """Whether the collection of `files` is known to succeed without a mutant."""
+        return files is None or any(files == collected for _, collected in self._steady)
 
     def due_under_load(self, test: int, seconds: float) -> bool:
         """Whether `test`, whose control has passed within `seconds`, needs one under load; it is asked for once."""
@@ -58,9 +67,12 @@ class Controls:
         self._loaded.add(test)
         return due
 
-    def failed(self, test: int, *, passed_alone: bool) -> None:
-        """The control of `test` has failed; `passed_alone`: it has passed alone, beside its controls."""
-        (self._unsteady if passed_alone or test in self._steady else self._fails_alone).add(test)
+    def failed(self, test: int, files: Files, *, passed_alone: bool) -> None:
+        """The control of `test` has failed; `passed_alone`: it has passed so, beside its controls."""
+        if passed_alone or (test, files) in self._steady:
+            self._unsteady.add(test)
+        else:
+            (self._fails_alone if files is None else self._needs_files).add(test)
 
     @property
     def unsteady(self) -> frozenset[int]:
@@ -74,6 +86,10 @@ class Controls:
     def fails_alone(self, test: int) -> bool:
         """Whether `test` has failed alone, and was not measured alone before."""
         return test in self._fails_alone
+
+    def needs_files(self, test: int) -> bool:
+        """Whether `test` has failed where not all test files were collected."""
+        return test in self._needs_files
 
 
 def _is_power_of_four(number: int) -> bool:

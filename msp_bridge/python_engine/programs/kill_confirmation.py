@@ -28,7 +28,7 @@ from functools import partial
 from typing import Protocol
 
 from .baseline import Baseline
-from .controls import Controls
+from .controls import Controls, Files
 from .messages import Ended, Report, Trace
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .time_limits import longer, were_short
@@ -64,7 +64,7 @@ class KillConfirmation:
     def __init__(self, way: Way, jobs: MutantJobs, controls: Controls, note: Callable[[], None], *, live: bool) -> None:
         self._way, self._jobs, self._controls, self._note, self._live = way, jobs, controls, note, live
         self._suite_passes = False  # in a fresh process, as it is now
-        self._ran_without: dict[int, Trace | None] = {}  # what the last control of a test depends on
+        self._ran_without: dict[tuple[int, Files], Trace | None] = {}  # what the last control of a test depends on
 
     def _begin_live(self, mutant: ScheduledMutant, killer: int) -> None:
         """Confirm a kill by a test of a job that has run in a fork."""
@@ -78,10 +78,14 @@ class KillConfirmation:
         """Confirm a kill of a fresh process: by a test that ran first, or after the tests before it in the suite."""
         mutant.from_fresh = True
         if self._controls.is_unsteady(killer) or not (mutant.in_order or killer == mutant.tests[0]):
-            mutant.stage = Stage.FRESH_STEADY
-            self._jobs.run_fresh(self._way.baseline, mutant, [killer])
+            self._run_fresh_alone(mutant, killer)
         else:
             self._control(mutant, killer)
+
+    def _run_fresh_alone(self, mutant: ScheduledMutant, killer: int) -> None:
+        mutant.stage = Stage.FRESH_STEADY
+        mutant.files = None if mutant.in_order else self._way.baseline.files_of([killer])
+        self._jobs.run_fresh(self._way.baseline, mutant, [killer])
 
     def actions(self) -> dict[Action, Callable[[ScheduledMutant, int], None]]:
         """The actions that are done here, with a mutant and the test that killed it."""
@@ -108,11 +112,12 @@ class KillConfirmation:
             return Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):
             return Seen.UNSTEADY_PASSED if self._controls.is_unsteady(killer) else Seen.PASSED
-        self._controls.passed(killer)
-        self._ran_without[killer] = mutant.ran[-1]
+        self._controls.passed(killer, mutant.files)
+        self._ran_without[killer, mutant.files] = mutant.ran[-1]
         if mutant.stage is Stage.CONTROL:
-            self._note_set_up(killer, report)
-            if self._live:
+            in_fork = self._runs_in_fork(mutant)
+            self._note_set_up(killer, report, in_fork=in_fork)
+            if in_fork:
                 self._way.baseline = self._way.baseline.with_runs_alone({killer: answer["seconds"]})
         if mutant.stage is Stage.CONTROL and self._controls.due_under_load(killer, report["seconds"]):
             return Seen.DUE_UNDER_LOAD
@@ -131,9 +136,13 @@ class KillConfirmation:
         self._note()
         return Seen.FAILED
 
-    def _note_set_up(self, test: int, report: Report) -> None:
+    def _runs_in_fork(self, mutant: ScheduledMutant) -> bool:
+        """Whether its controls do: a fork has collected all files."""
+        return self._live and mutant.files is None
+
+    def _note_set_up(self, test: int, report: Report, *, in_fork: bool) -> None:
         baseline = self._way.baseline
-        seconds = baseline.durations[test] + (0.0 if self._live else baseline.collecting)
+        seconds = baseline.durations[test] + (0.0 if in_fork else baseline.collecting)
         self._way.baseline = replace(baseline, set_up=longer(baseline.set_up, report, seconds))
         if were_short(baseline.set_up, self._way.baseline.set_up):
             self._note()
@@ -141,6 +150,15 @@ class KillConfirmation:
     def needs_others(self, test: int) -> bool:
         """Whether a test fails alone, as far as is known."""
         return self._controls.fails_alone(test) or test in self._way.baseline.order_dependent
+
+    def can_be_alone(self, test: int) -> bool:
+        """Whether a process may run the test first, and collect its file alone, as far as is known."""
+        return not self.needs_others(test) and not self._controls.needs_files(test)
+
+    def is_sure(self, mutant: ScheduledMutant, answer: Ended) -> bool:
+        """Whether likely killers that ended without a failure of one of them would come to their end without it."""
+        collected = answer["report"] is not None and self._controls.can_collect(mutant.files)
+        return collected or mutant.files is None
 
     def _control_alone(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer has failed alone with the mutant."""
@@ -150,21 +168,22 @@ class KillConfirmation:
     def _control(self, mutant: ScheduledMutant, killer: int) -> None:
         if self.needs_others(killer):
             self._after_failed_control(mutant, killer)
-        elif self._controls.due(killer):
+        elif self._controls.due(killer, mutant.files):
             self._run_control(mutant, killer, loaded=False)
         else:
             self._killed(mutant, killer)
 
     def _run_control(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
         mutant.stage = Stage.LOADED if loaded else Stage.CONTROL
-        if self._live:
+        if self._runs_in_fork(mutant):
             self._jobs.run_live(self._way.baseline, mutant, [killer], mutated=False, loaded=loaded)
         else:
             self._jobs.run_fresh(self._way.baseline, mutant, [killer], mutated=False, loaded=loaded)
 
     def _fails_without(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
         baseline = self._way.baseline
-        self._controls.failed(killer, passed_alone=loaded or killer in baseline.alone)
+        passed_alone = loaded or (mutant.files is None and killer in baseline.alone)
+        self._controls.failed(killer, mutant.files, passed_alone=passed_alone)
         if self._controls.unsteady > baseline.unsteady:
             self._way.baseline = baseline.with_unsteady(self._controls.unsteady)
             self._note()
@@ -180,8 +199,7 @@ class KillConfirmation:
             mutant.stage = Stage.STEADY
             self._jobs.run_live(self._way.baseline, mutant, [killer])
         else:
-            mutant.stage = Stage.FRESH_STEADY
-            self._jobs.run_fresh(self._way.baseline, mutant, [killer])
+            self._run_fresh_alone(mutant, killer)
 
     def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""
@@ -222,7 +240,7 @@ class KillConfirmation:
         if mutant.timed_out and were_short(mutant.set_up, self._way.baseline.set_up):
             self._again(mutant)
             return
-        mutant.ran.append(self._ran_without.get(killer))
+        mutant.ran.append(self._ran_without.get((killer, mutant.files)))
         self._way.killed(mutant, killer)
 
     def _again(self, mutant: ScheduledMutant) -> None:

@@ -7,9 +7,14 @@ that imports everything with the mutant, and the killer may be the last of it.
 
 Likely to kill it are, in this order: the last killer of the mutants of the same function, tests that run its lines
 after the import as well, the last killers of the mutants of the same file, and the other tests of all these functions:
-the rows of a parametrized test. The first of them runs always, the others within a `SHARE` of the time of the suite.
-They run in a process of their own: in that of the suite they could change what the others find. A test of them that
-fails is confirmed by a run alone, but for the first, which nothing ran before.
+the rows of a parametrized test. The first of them runs always, the others within a `SHARE` of the time that the suite
+and its collection take, in which a further test file counts as one of all that are collected.
+
+They run in a process of their own: in that of the suite they could change what the others find. It collects their files
+only: in a large project, the collection of all tests takes longer than most mutants. A test that fails there is
+confirmed by a run alone, but for the first, which nothing ran before. Its control collects the same files, as one of
+them may need what another sets up when it is imported. Where the process ends before its tests, as when a file can't be
+imported, that is a kill only if a control has shown that these files can be collected; else the suite decides.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from .baseline import Baseline
+from .baseline import Baseline, file_of
 from .mutant_jobs import ScheduledMutant
 
 SHARE = 0.2
@@ -30,21 +35,25 @@ class LikelyKillers:
         self._numbers, self._rows = numbers, defaultdict[str, list[int]](list)
         for name, number in numbers.items():
             self._rows[_function(name)].append(number)
+        self._files = len(set(map(file_of, numbers)))
 
     def last(self, baseline: Baseline, mutant: ScheduledMutant) -> int | None:
         """The last killer of the mutants of the same function."""
         return self._numbers.get(baseline.killers.get(mutant.place, ""))
 
-    def of(self, baseline: Baseline, mutant: ScheduledMutant, is_useless: Callable[[int], bool]) -> list[int]:
-        """Return the tests to run, the likeliest first, without useless ones."""
-        left_s, chosen = SHARE * baseline.total, list[int]()
+    def of(self, baseline: Baseline, mutant: ScheduledMutant, can_be_alone: Callable[[int], bool]) -> list[int]:
+        """Return the tests to run, the likeliest first."""
+        left_s, chosen, files = SHARE * (baseline.total + baseline.collecting), list[int](), set[str]()
         for test in dict.fromkeys(self._ordered(baseline, mutant)):
-            if is_useless(test):
+            if test in mutant.left_out or test in baseline.failing or not can_be_alone(test):
                 continue
-            left_s -= baseline.durations[test]
-            if chosen and left_s < 0:
-                break
+            file = file_of(baseline.tests[test])
+            seconds = baseline.durations[test] + (file not in files and bool(files)) * baseline.collecting / self._files
+            if chosen and seconds > left_s:
+                continue
+            left_s -= seconds
             chosen.append(test)
+            files.add(file)
         return chosen
 
     def _ordered(self, baseline: Baseline, mutant: ScheduledMutant) -> Iterator[int]:

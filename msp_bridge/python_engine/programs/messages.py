@@ -110,6 +110,7 @@ class JobMessage(TypedDict, total=False):
     segment: Row  # `Segment`, where the mutant goes into live functions
     only: Sequence[str] | None  # in a fresh process: the tests to run; None: all
     left_out: Sequence[str]
+    files: Sequence[str] | None  # likewise: the test files to collect; None: all
     stuck: int  # seconds that one test of a measurement may take; 0: any
     at_most: float  # seconds for all tests of a measurement
     pieces: bool  # it tells from time to time what it has measured

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, field
 
 from .baseline import Baseline, Survivor
 from .channel import IN_SUITE, TargetPlan
-from .controls import Controls
+from .controls import Controls, Files
 from .file_edit import FileEdit
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
@@ -50,6 +50,7 @@ class ScheduledMutant:
     completed: int = 0  # tests
     confirmations: int = 0
     ran: list[Trace | None] = field(default_factory=list)  # what its jobs depend on (`dependencies`)
+    files: Files = None  # that its last fresh process has collected
     from_fresh: bool = False  # the verdict is that of a fresh process
     in_order: bool = False  # its fresh process runs all tests in their order, not the likely killers
     set_up: SetUp = (0.0, 0.0)  # that the limits of its last job allow for: see `time_limits`
@@ -162,9 +163,13 @@ class MutantJobs:
         mutated: bool = True,
         loaded: bool = False,
     ) -> None:
-        """Run the tests `only`, as they are ordered, or all, in a process that imports everything with the mutant."""
+        """Run the tests `only`, as they are ordered, or all, in a process that imports everything with the mutant.
+
+        It collects the mutant's `files`.
+        """
         job: JobMessage = {"id": mutant.request, "work": "mutant"}
         job["only"] = None if only is None else [baseline.tests[test] for test in only]
+        job["files"] = None if mutant.files is None else sorted(mutant.files)
         job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]
         if mutated:
             job["edit"] = astuple(mutant.edit)

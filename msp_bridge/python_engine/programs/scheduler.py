@@ -273,9 +273,12 @@ class MutantScheduler:
         if "tests" in mutant.verdict and mutant.stage is not Stage.FRESH:
             mutant.completed += mutant.verdict["tests"]
             mutant.verdict["tests"] = mutant.completed
-        if mutant.verdict["status"] != "Survived":
-            return Seen.ENDED if self.killer(mutant) is None else Seen.FAILED
-        return Seen.PASSED_ALONE if mutant.stage is Stage.FRESH and not mutant.in_order else Seen.PASSED
+        alone = mutant.stage is Stage.FRESH and not mutant.in_order
+        if mutant.verdict["status"] == "Survived":
+            return Seen.PASSED_ALONE if alone else Seen.PASSED
+        if self.killer(mutant) is not None:
+            return Seen.FAILED
+        return Seen.ENDED_ALONE if alone and not self._confirmation.is_sure(mutant, answer) else Seen.ENDED
 
     def killed(self, mutant: ScheduledMutant, killer: int) -> None:
         """Answer: its kill by the test `killer` is confirmed."""
@@ -335,7 +338,7 @@ class MutantScheduler:
 
     def start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run `tests` in a fork of the collected session, with the mutant."""
-        mutant.stage = Stage.LIVE
+        mutant.stage, mutant.files = Stage.LIVE, None
         mutant.tried.update(tests)
         last = self._likely.last(self.baseline, mutant)  # first, and unsteady tests last
         mutant.tests = sorted(tests, key=lambda test: (self._controls.is_unsteady(test), test != last))
@@ -348,10 +351,11 @@ class MutantScheduler:
             return
         mutant.stage, mutant.completed = Stage.FRESH, 0
         left = self._survivors.left(self.baseline, mutant)
-        likely = [] if mutant.in_order else self._likely_killers(mutant)
+        likely = [] if mutant.in_order else self._likely.of(self.baseline, mutant, self._confirmation.can_be_alone)
         if left is not None:
             likely = self._survivors.again(self.baseline, likely)
         mutant.in_order, mutant.tests = not likely, likely or left or []
+        mutant.files = self.baseline.files_of(likely) if likely else None
         if not likely and left == []:
             self._answer_known(mutant)
             return
@@ -361,14 +365,6 @@ class MutantScheduler:
         """Run all tests in a fresh process: after the likely killers passed there, or one did alone."""
         mutant.in_order |= mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
         self.start_fresh(mutant)
-
-    def _likely_killers(self, mutant: ScheduledMutant) -> list[int]:
-        """The tests that are likely to fail, and may run without others before them."""
-
-        def is_useless(test: int) -> bool:
-            return test in mutant.left_out or test in self.baseline.failing or self._confirmation.needs_others(test)
-
-        return self._likely.of(self.baseline, mutant, is_useless)
 
     def _on_isolated_run(self, answer: Ended) -> None:
         """One test was run alone."""

@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import _pytest.assertion.rewrite
@@ -104,6 +105,14 @@ class Fresh(Collecting):
             cause = error.__cause__ or error
             self.broken.append(TestFailure("conftest.py", f"{type(cause).__name__}: {cause}"))
             self.job.end(self.report(int(pytest.ExitCode.USAGE_ERROR)))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        """Leave out the test files that its job does not ask for. A package is more than a file of tests."""
+        files = None if self.job is None else self.job.message.get("files")
+        if files is None or collection_path.name == "__init__.py" or not collection_path.is_file():
+            return None
+        return True if os.path.relpath(collection_path, config.rootpath).replace(os.sep, "/") not in files else None
 
     def begun(self, session: Any) -> tuple[Job, Work] | None:
         """Call `Collecting.begun`."""

@@ -19,6 +19,7 @@ class Seen(enum.Enum):
     PASSED = "all tests of the job passed"
     PASSED_ALONE = "the likely killers passed, and no other test was run"
     FAILED = "a test failed, or was over a time limit"
+    ENDED_ALONE = "the process of the likely killers ended without one, and may do so without the mutant"
     ENDED = "pytest ended without a test that could be named: a crash, no collection, a time limit of the whole suite"
     UNSTEADY_PASSED = "the test passed, and it is known to pass and to fail without a mutant"
     DUE_UNDER_LOAD = "the test passed, and is yet to be run under load"
@@ -54,6 +55,7 @@ TRANSITIONS = {
     (Stage.SUITE, Seen.FAILED): Action.CONFIRM,
     (Stage.SUITE, Seen.ENDED): Action.ANSWER,
     (Stage.FRESH, Seen.PASSED_ALONE): Action.FRESH,
+    (Stage.FRESH, Seen.ENDED_ALONE): Action.FRESH,
     (Stage.FRESH, Seen.PASSED): Action.RECORD,
     (Stage.FRESH, Seen.FAILED): Action.CONFIRM_FRESH,
     (Stage.FRESH, Seen.ENDED): Action.ANSWER,
