@@ -57,7 +57,7 @@ class KeptCoverage:
 
     def find(self) -> Mapping[str, Any] | None:
         """Find what `save` got last; None where nothing is kept."""
-        return self.answers.find([self.key], _coverage).get(self.key)
+        return self.answers.get(self.key, _coverage)
 
     def save(self, coverage: Mapping[str, Any]) -> None:
         """Keep it in place of what was kept before."""

@@ -199,7 +199,7 @@ class PythonEngine:
         try:
             host = await self.prepare(plan)
         except BridgeError as error:
-            yield Finding(False, "tests", error.problem, error.remedy)
+            yield Finding.of_error("tests", error)
             return
         yield Finding(True, "tests", counted(host.size, "test"))
         yield Finding(True, "isolation", f"isolated per mutant: {', '.join(host.isolation) or 'a process'}")

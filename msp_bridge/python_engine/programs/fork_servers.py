@@ -131,7 +131,7 @@ class ForkServers:
             self.fresh = None
             self.fresh = self._start("bare", plan)
             self._answer(self.fresh, "bare")
-        return None if self.live is None else self._collected(plan, self.live)
+        return None if self.live is None else self._collected(self.live)
 
     def drop_live(self, why: str) -> None:
         """Its jobs can't be trusted."""
@@ -185,7 +185,7 @@ class ForkServers:
             raise why_not_collected(answer, self.log(kind))
         return answer
 
-    def _collected(self, plan: TargetPlan, live: ServerProcess) -> Started:
+    def _collected(self, live: ServerProcess) -> Started:
         answer = self._answer(live, "live")
         reject_elsewhere(answer["elsewhere"])
         if answer["threads"]:  # a fork has none of the threads that the modules have started

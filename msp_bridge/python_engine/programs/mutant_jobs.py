@@ -149,7 +149,7 @@ class MutantJobs:
         job: JobMessage = {"id": id, "work": "measure", "tests": [test]}
         self._submit(self._live, job | self._limits(baseline, None, [test]))
 
-    def run_probe(self, baseline: Baseline, id: int, tests: list[int]) -> None:
+    def run_probe(self, id: int, tests: list[int]) -> None:
         """Note the lines that `tests` run, in a fork of the collected session, for some seconds at most."""
         job: JobMessage = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
         self._submit(self._live, job | self._time_limits.of_others(PROBE_S))

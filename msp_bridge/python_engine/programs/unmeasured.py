@@ -109,7 +109,7 @@ class Probes:
         if tests:
             self.id = next(IDS)
             self._probed.update(tests)
-            self._jobs.run_probe(baseline, self.id, tests)
+            self._jobs.run_probe(self.id, tests)
 
     def ended(self, answer: Ended, baseline: Baseline) -> Baseline:
         """The baseline with what the job has measured: so many of its tests as there was time for."""
