@@ -94,6 +94,7 @@ class Slot:
     def release(self) -> None:
         """Let others use it; idempotent."""
         if self._lock >= 0:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # a process that was just forked may not have closed it yet
             os.close(self._lock)
             self._lock = -1
 

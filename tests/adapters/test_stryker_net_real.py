@@ -12,7 +12,7 @@ import pytest
 from msp_bridge.adapters.stryker_net import tool
 from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, Outcome
 from msp_bridge.adapters.stryker_net.sdk import ORIGINAL
-from support.killed_bridges import killed_bridge
+from support.killed_bridges import killed_bridge, unlocked
 from support.net_projects import REAL, SUMS, XUNIT, everything, laid_out
 from support.net_trees import BRIDGE, adapter_on, discovered, kill, of, outcomes, results_of
 
@@ -124,6 +124,7 @@ async def test_a_bridge_killed_while_it_tests_leaves_only_what_it_prepared(
     async with killed_bridge(BRIDGE, solution) as bridge:
         await bridge.line()  # the first result
     assert list(temporary.iterdir()) == []
+    await unlocked(solution.parent / "cache" / "prepared-0.lock")
     async with adapter_on(solution) as adapter:
         [result] = await results_of(adapter, [of(await discovered(adapter), "a - b")])
     assert result.status.value == "Killed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -39,3 +40,13 @@ async def killed_bridge(program: str, root: Path) -> AsyncIterator[BridgeProgram
         process.communicate()
     assert await running.settled(0) == []
     assert before.differences(TreeState.of(root)) == []
+
+
+async def unlocked(lock: Path) -> None:
+    """Wait until the file has no lock: a process that was forked when its bridge was killed may not have closed it yet."""
+    with lock.open() as file:
+        async with asyncio.timeout(60):
+            while True:
+                with contextlib.suppress(BlockingIOError):
+                    return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                await asyncio.sleep(0.02)
