@@ -13,7 +13,7 @@ from support.go_trees import adapter_on, copied, discovered, key, needs_gremlins
 
 from msp_bridge.adapter import BaselineError, FailingTest, Mutant, Project, Result, Status, UnusableFile
 from msp_bridge.source import SourceText
-from msp_bridge.testing import RunningProcesses, check_adapter
+from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
 
 pytestmark = [needs_gremlins, pytest.mark.usefixtures("go_programs")]
 PRICE = {
@@ -84,7 +84,9 @@ async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
 ) -> None:
     if isolation == "off":
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    async with adapter_on(copied(tmp_path)) as adapter:
+    root, running = copied(tmp_path), RunningProcesses()
+    tree = TreeState.of(root)
+    async with adapter_on(root) as adapter:
         mutants, notices = await discovered(adapter)
         for wanted in BUILT_ALONE:
             results, _ = await results_of(adapter, [mutant for mutant in mutants if key(mutant) == wanted])
@@ -94,7 +96,7 @@ async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
             path: {key(mutant): results[key(mutant)].status for mutant in mutants if mutant.path == path}
             for path in dict.fromkeys(mutant.path for mutant in mutants)
         }
-    assert notices == failing == []
+    assert notices == failing == tree.differences(TreeState.of(root)) == await running.settled(0) == []
     assert by_file.pop("price/price.go") == PRICE
     assert by_file.pop("stock/stock.go") == STOCK
     assert {status for statuses in by_file.values() for status in statuses.values()} == {Status.NO_COVERAGE}

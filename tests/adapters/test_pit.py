@@ -13,7 +13,7 @@ from msp_bridge.adapters.pit import Pit
 from support.java_trees import adapter_on, cache_with, copied, discovered, key, needs_pit, processes, results_of
 
 from msp_bridge.adapter import BaselineError, Project, Status, ToolError
-from msp_bridge.testing import RunningProcesses, check_adapter
+from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
 
 pytestmark = [needs_pit, pytest.mark.asyncio(loop_scope="module")]
 PRICE, STOCK = "price/src/main/java/example/price/Price.java", "stock/src/main/java/example/stock/Stock.java"
@@ -81,8 +81,10 @@ async def shop(
     root = copied(tmp_path_factory.mktemp("shop"))
     for path, text in OF_RATES.items():
         (root / path).write_text(text, "utf-8")
+    tree = TreeState.of(root)
     async with adapter_on(root, pit_tools) as adapter:
         yield adapter
+    assert tree.differences(TreeState.of(root)) == await running.settled(0) == []
 
 
 async def test_mutants_get_the_verdicts_of_pit_and_the_names_of_their_tests(shop: Pit) -> None:
