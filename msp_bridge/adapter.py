@@ -330,3 +330,14 @@ class KnowsReach(Protocol):
 
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
         """Code that tests have run alone, in all their processes, since `reach` or `test` has last seen the project."""
+
+
+OPTIONAL = (
+    ChecksTests,
+    HasFreshResults,
+    HasTestCommand,
+    HasThreshold,
+    IgnoresMutants,
+    KnowsReach,
+    ReportsSurroundings,
+)

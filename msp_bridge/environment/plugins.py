@@ -5,29 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
-from msp_bridge.adapter import (
-    Adapter,
-    ChecksTests,
-    HasFreshResults,
-    HasTestCommand,
-    HasThreshold,
-    IgnoresMutants,
-    KnowsReach,
-    ReportsSurroundings,
-)
+from msp_bridge.adapter import OPTIONAL, Adapter
 from msp_bridge.environment.distributions import EntryPoint, entry_points
 from msp_bridge.errors import BridgeError
 
 GROUP = "msp_bridge.adapters"
-OPTIONAL = (
-    ChecksTests,
-    HasFreshResults,
-    HasTestCommand,
-    HasThreshold,
-    IgnoresMutants,
-    KnowsReach,
-    ReportsSurroundings,
-)
 
 
 def installed() -> dict[str, EntryPoint]:

@@ -49,7 +49,7 @@ class Baseline:
     durations: Sequence[float]  # seconds, set-up and tear-down included
     lines: Mapping[str, Mapping[int, int]]  # path to line to tests that run it; none: one did, before an edit
     facts: Mapping[str, FileFacts]  # of the files that were loaded at the fork
-    beside_facts: Mapping[str, Sequence[str]]  # of what was loaded then: `import_effects.imported`
+    classes_and_modules: Mapping[str, Sequence[str]]  # loaded then, by kind: `import_effects`
     late: frozenset[str]  # files that the tests themselves import
     failing: Mapping[int, str]  # tests that fail without a mutant, and their messages
     subprocess_tests: int  # tests that start Python processes: what those run, nobody sees
@@ -82,7 +82,7 @@ class Baseline:
                 path: replace(FileFacts.of(facts), unseen=_keys(report.get("unseen", {}).get(path, ())))
                 for path, facts in collected.get("files", {}).items()
             },
-            beside_facts=collected.get("imported", {}),
+            classes_and_modules=collected.get("imported", {}),
             late=frozenset(report.get("late", ())),
             failing={int(test): text for test, text in report["failing"].items()},
             subprocess_tests=int(report.get("subprocess_tests", "0x0"), 16),
@@ -263,7 +263,7 @@ class Baseline:
     def imported(self) -> dict[str, list[str]]:
         """The functions that ran while the tests were imported, of each source, beside what `import_effects` says."""
         called = {path: sorted(name for name, _ in facts.called) for path, facts in self.facts.items()}
-        return {**{name: [*found] for name, found in self.beside_facts.items()}, **called}
+        return {**{name: [*found] for name, found in self.classes_and_modules.items()}, **called}
 
     @property
     def unknown_alone(self) -> list[int]:

@@ -59,7 +59,7 @@ class Controls:
 
     def can_collect(self, files: Files) -> bool:
         """Whether the collection of `files` is known to succeed without a mutant."""
-        return files is None or any(files == collected for _, collected in self._steady)
+        return any(files == collected for _, collected in self._steady)
 
     def due_under_load(self, test: int, seconds: float) -> bool:
         """Whether `test`, whose control has passed within `seconds`, needs one under load; it is asked for once."""

@@ -155,10 +155,9 @@ class KillConfirmation:
         """Whether a process may run the test first, and collect its file alone, as far as is known."""
         return not self.needs_others(test) and not self._controls.needs_files(test)
 
-    def is_sure(self, mutant: ScheduledMutant, answer: Ended) -> bool:
-        """Whether likely killers that ended without a failure of one of them would come to their end without it."""
-        collected = answer["report"] is not None and self._controls.can_collect(mutant.files)
-        return collected or mutant.files is None
+    def ended_by(self, mutant: ScheduledMutant, answer: Ended) -> bool:
+        """Whether it is the mutant that has ended the process of its likely killers, which collects some files only."""
+        return mutant.files is None or (answer["report"] is not None and self._controls.can_collect(mutant.files))
 
     def _control_alone(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer has failed alone with the mutant."""

@@ -48,7 +48,9 @@ class LikelyKillers:
             if test in mutant.left_out or test in baseline.failing or not can_be_alone(test):
                 continue
             file = file_of(baseline.tests[test])
-            seconds = baseline.durations[test] + (file not in files and bool(files)) * baseline.collecting / self._files
+            seconds = baseline.durations[test]
+            if files and file not in files:
+                seconds += baseline.collecting / self._files
             if chosen and seconds > left_s:
                 continue
             left_s -= seconds

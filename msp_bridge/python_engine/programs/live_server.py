@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...isolation import descendants
+from .baseline import file_of
 from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
@@ -107,7 +108,7 @@ class Live:
 
     def _collected(self) -> Collected:
         """Facts that collecting the tests has shown."""
-        threads, tests = threading.active_count(), {item.nodeid.partition("::")[0] for item in self._tests.items}
+        threads, tests = threading.active_count(), {file_of(item.nodeid) for item in self._tests.items}
         return {
             "tests": [item.nodeid for item in self._tests.items],
             "seconds": time.perf_counter() - self._start,

@@ -278,7 +278,7 @@ class MutantScheduler:
             return Seen.PASSED_ALONE if alone else Seen.PASSED
         if self.killer(mutant) is not None:
             return Seen.FAILED
-        return Seen.ENDED_ALONE if alone and not self._confirmation.is_sure(mutant, answer) else Seen.ENDED
+        return Seen.ENDED_ALONE if alone and not self._confirmation.ended_by(mutant, answer) else Seen.ENDED
 
     def killed(self, mutant: ScheduledMutant, killer: int) -> None:
         """Answer: its kill by the test `killer` is confirmed."""
