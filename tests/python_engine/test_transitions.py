@@ -209,6 +209,31 @@ def test_a_time_limit_that_was_too_short_for_what_a_test_sets_up_is_no_verdict()
         assert [(answer["status"], answer["killed_by"]) for answer in trial.answers] == [("Timeout", TESTS[0])]
 
 
+@pytest.mark.parametrize("measured", ["during the control", "after it"])
+def test_a_time_limit_of_a_test_whose_time_is_not_known_is_no_verdict(measured: str) -> None:
+    """The suite runs with a mutant while its tests are measured, and the machine is busy."""
+    with contextlib.closing(Trial(Stage.SUITE, Seen.FAILED, frozenset())) as trial:
+        scheduler, known = trial.scheduler, replace(baseline(), durations=[0.01, 70.0, 0.01])
+        scheduler.baseline = replace(known, durations=[0.01, 0.0, 0.0], unmeasured=0b110, is_unknown=True)
+        scheduler._start_suite(trial.mutant, [0, 1, 2])
+        assert trial.sent[-1]["cpu_limits"] == [2, 60, 60]
+        trial.times_out(KILLER)
+        assert (trial.mutant.stage, trial.sent[0]["cpu_limits"]) == (Stage.STEADY, [60])
+        trial.times_out(0)
+        assert trial.mutant.stage is Stage.CONTROL
+        trial.sent.clear()
+        if measured == "during the control":
+            scheduler.complete(known)
+        trial.reports({**PASSED, "seconds": 70.0, "cpu": 30.0})
+        if measured == "after it":
+            assert (trial.mutant.stage, trial.sent) == (Stage.UNMEASURED, [])
+            scheduler.complete(known)
+        [again] = trial.sent
+        assert (trial.mutant.stage, KILLER in again["tests"]) == (Stage.LIVE, True)
+        assert (max(again["cpu_limits"]), scheduler.baseline.set_up) == (20 * 70, (0.0, 0.0))
+        assert trial.answers == []
+
+
 def test_a_slow_test_gives_no_other_more_time() -> None:
     jobs: list[dict[str, Any]] = []
     server: Any = SimpleNamespace(channel=SimpleNamespace(send=jobs.append), has_ended=False)

@@ -284,6 +284,10 @@ class Baseline:
         known = self.alone | self.order_dependent | self.fork_unsafe | self.failing.keys()
         return [test for test in range(len(self.tests)) if test not in known]
 
+    def is_timed(self, test: int) -> bool:
+        """Whether it is known how long `test` takes."""
+        return self.durations[test] > 0 or not self.unmeasured >> test & 1
+
     @property
     def total(self) -> float:
         """Seconds for all tests."""

@@ -13,8 +13,8 @@ The rows of `transitions` say what follows each run:
   due.
 - Each kill by an unsteady test is confirmed with the mutant and without, `CONFIRMATIONS` times, while no other job
   runs. If it is not, the mutant is tested again without that test.
-- Where a test was over a time limit, and its control had more to set up than that allowed for, the mutant's tests run
-  again (`time_limits`).
+- Where a test was over a time limit, and its control had more to set up than that allowed for, or nobody knew how long
+  it takes, the mutant's tests run again (`time_limits`).
 - A test that fails alone without the mutant needs others before it: a fresh process that runs all tests in their order
   decides. It is asked twice; before the first such kill counts, `SUITE_CONTROL` runs them all without a mutant. A test
   that fails there fails by itself: what was kept of it is no longer true.
@@ -29,7 +29,7 @@ from typing import Protocol
 
 from .baseline import Baseline
 from .controls import Controls, Files
-from .messages import Ended, Report, Trace
+from .messages import Ended, Report, Trace, Verdict
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .time_limits import longer, were_short
 from .transitions import Action, Seen
@@ -142,6 +142,8 @@ class KillConfirmation:
 
     def _note_set_up(self, test: int, report: Report, *, in_fork: bool) -> None:
         baseline = self._way.baseline
+        if not baseline.is_timed(test):
+            return
         seconds = baseline.durations[test] + (0.0 if in_fork else baseline.collecting)
         self._way.baseline = replace(baseline, set_up=longer(baseline.set_up, report, seconds))
         if were_short(baseline.set_up, self._way.baseline.set_up):
@@ -236,16 +238,16 @@ class KillConfirmation:
             self._way.survived(mutant)
 
     def _killed(self, mutant: ScheduledMutant, killer: int) -> None:
-        if mutant.timed_out and were_short(mutant.set_up, self._way.baseline.set_up):
+        if mutant.timed_out and (mutant.guessed or were_short(mutant.set_up, self._way.baseline.set_up)):
             self._again(mutant)
             return
         mutant.ran.append(self._ran_without.get((killer, mutant.files)))
         self._way.killed(mutant, killer)
 
     def _again(self, mutant: ScheduledMutant) -> None:
-        """Run its tests with the mutant again, with the limits of now."""
-        mutant.timed_out = False
-        if mutant.from_fresh:
+        """Run its tests with the mutant again, with the limits of now, or when all tests are measured."""
+        mutant.timed_out, mutant.verdict = False, Verdict()
+        if mutant.from_fresh or self._way.baseline.unmeasured:
             self._way.start_fresh(mutant)
         else:
             self._way.start_live(mutant, mutant.tests)

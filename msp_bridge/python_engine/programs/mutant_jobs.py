@@ -14,7 +14,7 @@ from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
 from .messages import JobMessage, Trace, Verdict
-from .time_limits import SetUp, TimeLimits
+from .time_limits import UNMEASURED_S, SetUp, TimeLimits
 
 PROBE_S = 2.0  # after which no other test begins
 LOAD_FACTOR = 5.0  # how much longer a test may take under load
@@ -54,6 +54,7 @@ class ScheduledMutant:
     from_fresh: bool = False  # the verdict is that of a fresh process
     in_order: bool = False  # its fresh process runs all tests in their order, not the likely killers
     set_up: SetUp = (0.0, 0.0)  # that the limits of its last job allow for: see `time_limits`
+    guessed: bool = False  # these limits: it is not known how long one of the tests takes
     timed_out: bool = False  # one of its jobs was over a limit
     stopped: bool = False
     late: bool = False  # its run of the suite is ended: it has taken too long
@@ -135,14 +136,9 @@ class MutantJobs:
         return job
 
     def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
-        """Run all `tests` with the mutant, and count them; it may not be known how long they take."""
+        """Run all `tests` with the mutant, and count them."""
         job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
-        if baseline.is_unknown and baseline.unmeasured:
-            mutant.set_up = baseline.set_up
-            limits = self._time_limits.of_unmeasured(baseline.set_up)
-        else:
-            limits = self._limits(baseline, mutant, tests)
-        self._submit(self._live, job | limits)
+        self._submit(self._live, job | self._limits(baseline, mutant, tests))
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
@@ -184,11 +180,12 @@ class MutantJobs:
         collecting: float | None = None,
     ) -> JobMessage:
         """For `tests`, or the whole suite, after a collection of so many seconds, if any; for a mutant or none."""
-        durations = baseline.durations if tests is None else [baseline.durations[test] for test in tests]
+        tests = range(len(baseline.tests)) if tests is None else tests
+        durations = [baseline.durations[test] if baseline.is_timed(test) else UNMEASURED_S for test in tests]
         if mutant is None:  # the longest test has paid for what these may have to set up
             seconds = sum(durations) + max(baseline.durations, default=0.0) + (collecting or 0.0)
             return self._time_limits.of_others(seconds)
-        mutant.set_up = baseline.set_up
+        mutant.set_up, mutant.guessed = baseline.set_up, not all(map(baseline.is_timed, tests))
         longest = max(durations, default=0.0)
         each = durations if collecting is None else [longest + collecting, longest]
         return self._time_limits.of_mutant(sum(durations) + (collecting or 0.0), each, baseline.set_up)

@@ -25,6 +25,10 @@ mutant, with no limit of CPU time. What this took beyond its time in the suite i
 jobs allow for the longest one, and a mutant whose limits did not is run again. It is kept with the baseline. Where a
 fresh process runs all tests in their order, as the suite does, a time-out is final.
 
+A test whose time is not known yet is taken for one of `UNMEASURED_S`. A mutant whose tests have such limits is never
+over them for good: where the control passes, it waits until all tests are measured, and begins again. What the control
+took is the time of the test then, and no set-up.
+
 The time of a test by the clock stands for its CPU time, which is not measured. It is no less, unless several processes
 or threads work at once; the control of the test counts these.
 """
@@ -37,7 +41,7 @@ from .channel import TargetPlan
 from .messages import JobMessage, Report
 
 LEAST_CPU_S, CPU_FACTOR = 2.0, 20.0  # the least limit for a test, and times what it takes
-UNMEASURED_S = 3.0  # by the clock, that a test is taken for whose time is not known
+UNMEASURED_S = 3.0  # that a test is taken for whose time is not known
 SET_UP_FACTOR = 3.0  # times what a test may have to set up
 SetUp = tuple[float, float]  # by the clock, and of CPU time
 
@@ -54,13 +58,6 @@ class TimeLimits:
         if self._plan.cpu_limited:
             limits["cpu_limits"] = [max(LEAST_CPU_S, CPU_FACTOR * test) + SET_UP_FACTOR * set_up[1] for test in tests]
             limits["test_limits"] = [self._by_the_clock(test + SET_UP_FACTOR * set_up[0]) for test in tests]
-        return limits
-
-    def of_unmeasured(self, set_up: SetUp) -> JobMessage:
-        """The limits of a job with a mutant that runs the suite before it is known how long its tests take."""
-        limits = self.of_others(self._plan.baseline_timeout_s)
-        if self._plan.cpu_limited:
-            limits["test_limits"] = [self._by_the_clock(UNMEASURED_S + SET_UP_FACTOR * set_up[0])]
         return limits
 
     def of_others(self, seconds: float) -> JobMessage:
