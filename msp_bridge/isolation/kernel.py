@@ -1,4 +1,4 @@
-"""The calls of the Linux kernel for which Python has no function, by ctypes: mounts, namespaces, capabilities.
+"""The calls of the Linux kernel for which Python has no function, by ctypes: mounts, namespaces, capabilities, filters.
 
 Each raises OSError with the name of the call. `why_not` says where there are none of them; `prctl` does nothing there.
 """
@@ -30,6 +30,7 @@ _NOSUID, _NODEV, _NOEXEC = 2, 4, 8
 _LOCKED = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}  # statvfs's flags to mount's, for a remount
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _CAPABILITY_VERSION_3 = 0x20080522
+_SET_SECCOMP, _SECCOMP_MODE_FILTER, _SET_NO_NEW_PRIVS = 22, 2, 38  # of prctl
 
 # The capabilities by which root reaches the machine from within namespaces. By number, as no header is there:
 # DAC_READ_SEARCH opens any file of a file system by its handle, SYS_MODULE, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN mounts and
@@ -51,6 +52,16 @@ def prctl(option: int, value: int) -> None:
     """Set an attribute of this process."""
     if _libc is not None:
         _call("prctl", option, value, 0, 0, 0)
+
+
+def filter_calls(program: bytes) -> None:
+    """Have the kernel ask `program`, in BPF, at each system call of this process and of what it starts."""
+
+    class Filter(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("program", ctypes.c_char_p))
+
+    _call("prctl", _SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # else only root may
+    _call("prctl", _SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(Filter(len(program) // 8, program)), 0, 0)
 
 
 # mounts

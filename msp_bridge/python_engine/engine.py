@@ -38,7 +38,6 @@ from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.remedies import remedy_of
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
-from msp_bridge.toolkit.scheduling import NewestFirstLock
 
 log = logging.getLogger(__name__)
 
@@ -116,10 +115,7 @@ class PreparationAhead:
 class PythonEngine:
     """Tests mutants whose `handle` is a `PythonEdit`. Which one is next: see `JobScheduler`.
 
-    One host tests all mutants that run, where each gets a world of its own. Elsewhere what a mutant writes can only be
-    undone when no other runs beside it, and two that listen at the same port would kill each other: there they are
-    tested one after another. Not only those whose tests were seen to listen or to write without the mutant: the mutant
-    may be the one that makes them, and the other one would pay.
+    One host tests all mutants that run. Where they can't run side by side it decides which is next (`JobQueue`).
     """
 
     def __init__(self, project: Project) -> None:
@@ -128,7 +124,6 @@ class PythonEngine:
         claim = partial(Sandbox.claim, home, project.root, left_out=MADE_BY_TOOLS, limit=8 * max(2, project.jobs))
         self._sandboxes: HostPool = SandboxPool(claim)
         self._slot = HostSlot(project, self._sandboxes)
-        self._one_at_a_time = NewestFirstLock()  # for mutants that can not run side by side
         self._requests = itertools.count()
         self._plan: TestPlan | None = None  # of the last request
         self._scheduler = JobScheduler(lambda: project.jobs)
@@ -238,7 +233,7 @@ class PythonEngine:
         for attempt in range(HOSTS_PER_MUTANT):
             try:
                 async with self._host_lock.alone() if attempt else self._host_lock.shared():
-                    return await self._slot.test(mutant, plan, partial(self._one_at_a_time.held, request))
+                    return await self._slot.test(mutant, plan, request)
             except ProcessEnded as error:
                 problem = str(error)
         return Result(mutant, Status.RUNTIME_ERROR, status_reason=problem)

@@ -63,7 +63,6 @@ class Host:
     restarts: bool = field(default=False, init=False)  # it collects the tests, or runs all of them without a mutant
     is_prepared: bool = field(default=False, init=False)  # it knows the tests, or is about to measure them
     is_measuring: bool = field(default=False, init=False)  # not all tests are measured
-    keeps_apart: bool = field(default=False, init=False)  # its mutants can run side by side
     _imported: Ran | None = field(default=None, init=False)  # what collecting the tests depends on
     _ran_alone: dict[str, Ran] = field(factory=dict, init=False)  # what else tests depend on that were run alone
     _pending: dict[int, contextvars.Context] = field(factory=dict, init=False)  # questions, each with its request's
@@ -152,7 +151,7 @@ class Host:
     def _know(self, answer: Summary) -> None:
         """Note the facts of the tests or, while they are measured, of the collection."""
         self._tests, self.failing = answer["tests"], answer["failing"]
-        self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
+        self.isolation = tuple(answer["isolation"])
         self.is_measuring = answer["measuring"]
         self.notices = {FailingTest(test, why): None for test, why in sorted(self.failing.items())}
         if not self.is_measuring:
@@ -176,14 +175,15 @@ class Host:
         found: dict[str, str] = answer["unsteady"]
         return found
 
-    def test(self, mutant: Mutant) -> Awaitable[Result | None]:
+    def test(self, mutant: Mutant, batch: int) -> Awaitable[Result | None]:
         """The verdict; None when the sandbox has another version of the file. Raises Interrupted.
 
+        `batch` numbers the request: the newest goes first where mutants can't run side by side.
         Cancelling waits until the mutant's processes are gone.
         """
         edit = mutant.handle
         row = [mutant.path, edit.source.digest, edit.start, edit.end, edit.normal_replacement]
-        return self._answer({"do": "test", "edit": row}, partial(self._result, mutant))
+        return self._answer({"do": "test", "edit": row, "batch": batch}, partial(self._result, mutant))
 
     async def reach(self, mutants: Sequence[Mutant], known: RanAlone, *, alone: bool) -> dict[Mutant, Reach]:
         """Implement `KnowsReach.reach`. Raises Interrupted. `known` holds for the host's files at the call."""

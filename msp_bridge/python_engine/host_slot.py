@@ -21,8 +21,8 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from msp_bridge.adapter import AskRanAlone, Project, Reach
@@ -69,27 +69,20 @@ class HostSlot:
         self._unfollowed: set[str] = set()  # what has changed since the sandbox was brought up to date
         self._remarks: list[Notice] = []  # on these
 
-    async def test(
-        self, mutant: Mutant, plan: TestPlan, alone: Callable[[], AbstractAsyncContextManager[None]]
-    ) -> Result | None:
+    async def test(self, mutant: Mutant, plan: TestPlan, batch: int) -> Result | None:
         """The verdict; None when the file has changed since it was discovered.
 
-        `alone` is entered where mutants can't run side by side.
-        Raises ProcessEnded when the host ends, ToolError when the tests say nothing about mutants.
+        `batch` numbers the request. Raises ProcessEnded when the host ends, ToolError when the tests say nothing.
         """
         looked = False
         while True:
-            apart = (await self.prepared(plan)).keeps_apart
-            async with nullcontext() if apart else alone():
-                if self._is_touched(mutant.path):  # perhaps during a preparation, or while others were tested
-                    self._looked = 0.0
-                host, epoch = await self.prepared(plan), self._epoch
-                if host.keeps_apart is not apart:
-                    continue
-                try:
-                    result = await host.test(mutant)
-                except Interrupted:
-                    continue
+            if self._is_touched(mutant.path):  # perhaps during a preparation, or while others were tested
+                self._looked = 0.0
+            host, epoch = await self.prepared(plan), self._epoch
+            try:
+                result = await host.test(mutant, batch)
+            except Interrupted:
+                continue
             if epoch != self._epoch:
                 continue  # the sandbox changed meanwhile
             if mutant.path in self._unfollowed:

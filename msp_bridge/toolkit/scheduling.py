@@ -16,18 +16,13 @@ The rules.
 
 Each waiting request has a job of its own running (rule 2), whose end wakes it. So a budget that grows counts from the
 next end of a job, and no request waits for ever.
-
-Where jobs would disturb each other they run one at a time: `NewestFirstLock`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import heapq
-import itertools
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from attrs import define, field
@@ -104,45 +99,3 @@ class JobScheduler:
             if request.turn is not None and not request.turn.done():
                 request.turn.set_result(None)  # it looks at the budget again: a newer one may have come
                 return
-
-
-class NewestFirstLock:
-    """A lock for jobs that would disturb each other. It goes to the waiter of the newest request.
-
-    A newer request waits for the one job that has the lock, and for none that waits. That one is not ended for it: its
-    tests would run again from the beginning, at each new request of the user.
-    """
-
-    def __init__(self) -> None:
-        self._taken = False
-        self._numbers = itertools.count()
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap
-
-    @contextlib.asynccontextmanager
-    async def held(self, request: int) -> AsyncIterator[None]:
-        """Holds the lock. The newest request has the highest number."""
-        if self._taken:
-            await self._wait(request)
-        self._taken = True
-        try:
-            yield
-        finally:
-            self._pass_on()
-
-    async def _wait(self, request: int) -> None:
-        given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (-request, next(self._numbers), given))
-        try:
-            await given
-        except asyncio.CancelledError:
-            if not given.cancelled():  # it was our turn already
-                self._pass_on()
-            raise
-
-    def _pass_on(self) -> None:
-        while self._waiting:
-            _, _, given = heapq.heappop(self._waiting)
-            if not given.done():
-                given.set_result(None)
-                return
-        self._taken = False

@@ -84,13 +84,13 @@ async def differences(truths: Truths, kind: str, directory: Path, adapter_class:
 
 @pytest.mark.parametrize(
     ("kind", "isolation"),
-    [(kind, isolation) for kind in KINDS for isolation in ("on", "off") if isolation == "on" or kind not in OF_CODE],
+    [(kind, isolation) for kind in KINDS for isolation in ("on", "guard") if isolation == "on" or kind not in OF_CODE],
 )
 async def test_mutmut_says_what_a_fresh_process_says(
     kind: str, isolation: str, truths: Truths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if isolation == "off":
-        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    if isolation == "guard":
+        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "guard")
     for attempt in range(ATTEMPTS):
         found = await differences(truths, kind, tmp_path / str(attempt), Mutmut, MOST)
         if not found or kind != BY_CHANCE:  # where a test fails by chance, what differs must differ each time

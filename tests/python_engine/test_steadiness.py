@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Status
-from msp_bridge.python_engine.programs.job_queue import ALONE_S, WAIT_S, JobQueue
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
 SOURCE = b"""def f(a):
@@ -116,45 +114,3 @@ async def test_what_only_a_fresh_process_passes_is_no_reason_for_no_coverage(tmp
         statuses = {result.mutant: result.status for result in (await trial.test()).values()}
     assert {statuses[mutant] for mutant in of_line(3, mutants)} == {Status.KILLED}
     assert {statuses[mutant] for mutant in of_line(2, mutants)} == {Status.SURVIVED}
-
-
-def test_no_job_waits_for_an_endless_one_and_none_is_alone_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    queue, started = JobQueue(), list[int]()
-    queue.submit(1, lambda: started.append(1))
-    queue.submit(2, lambda: started.append(2), alone=True)
-    queue.submit(3, lambda: started.append(3))
-    assert started == [1]
-    assert queue.wait_s is not None
-    now = time.monotonic()
-    monkeypatch.setattr("time.monotonic", lambda: now + WAIT_S)
-    queue.look()
-    assert started == [1, 2]
-    monkeypatch.setattr("time.monotonic", lambda: now + WAIT_S + ALONE_S)
-    queue.look()
-    assert started == [1, 2, 3]
-    assert queue.wait_s is None
-
-
-def test_a_job_that_must_be_alone_has_no_other_beside_it() -> None:
-    queue, started = JobQueue(), list[int]()
-
-    def submit(id: int, *, alone: bool = False) -> None:
-        queue.submit(id, lambda: started.append(id), alone=alone)
-
-    submit(1)
-    submit(2)
-    submit(3, alone=True)
-    submit(4)
-    submit(5)
-    assert started == [1, 2]
-    queue.ended(1)
-    assert started == [1, 2]
-    queue.ended(2)
-    assert started == [1, 2, 3]
-    assert queue.withdraw([3, 5]) == [5]
-    queue.ended(3)
-    assert started == [1, 2, 3, 4]
-    queue.ended(4)
-    assert queue.idle

@@ -204,6 +204,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_what_a_package_of_the_workspace_writes_beside_itself_stays_in_its_copy[isolated-pnpm]",
     ),
     "python_engine/test_corpus.py": (
+        "guard",
         "off",
         "overlays",
         *(f"says[{kind}-on]" for kind in FURTHER_KINDS.split()),

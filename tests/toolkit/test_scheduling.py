@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from msp_bridge.toolkit import JobScheduler
-from msp_bridge.toolkit.scheduling import NewestFirstLock
 
 
 class Jobs:
@@ -155,41 +154,3 @@ async def test_requests_that_come_and_go_get_each_result_once() -> None:
     ranges = [range(start, start + 40) for start in range(0, 400, 40)]
     for numbers, found in zip(ranges, await asyncio.gather(*map(request, ranges)), strict=True):
         assert found == Counter(numbers)
-
-
-async def test_the_lock_goes_to_the_newest_request_and_past_a_cancelled_one() -> None:
-    lock, order = NewestFirstLock(), list[str]()
-    started, go = asyncio.Event(), asyncio.Event()
-
-    async def one(request: int, name: str) -> None:
-        async with lock.held(request):
-            started.set()
-            if name == "first":
-                await go.wait()
-            order.append(name)
-            await asyncio.sleep(0)
-
-    first = asyncio.create_task(one(0, "first"))
-    await started.wait()
-    tasks = [asyncio.create_task(one(*each)) for each in ((0, "second"), (0, "third"), (1, "newer"), (2, "cancelled"))]
-    await asyncio.sleep(0)
-    tasks[-1].cancel()
-    await asyncio.wait([tasks[-1]])
-    go.set()
-    await asyncio.gather(first, *tasks[:-1])
-    assert order == ["first", "newer", "second", "third"]
-
-
-async def test_a_lock_that_comes_with_a_cancel_goes_to_the_next() -> None:
-    lock = NewestFirstLock()
-
-    async def one() -> None:
-        async with lock.held(0):
-            await asyncio.sleep(0)
-
-    async with lock.held(0):
-        cancelled, other = asyncio.create_task(one()), asyncio.create_task(one())
-        await asyncio.sleep(0)
-    cancelled.cancel()
-    async with asyncio.timeout(60):
-        await other

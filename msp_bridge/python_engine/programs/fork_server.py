@@ -11,15 +11,15 @@ for messages of the host, for reports of its jobs on their pipes, for SIGCHLD, a
                                         '--too old, other parts, files have changed, a cancel--> discarded
 
 To fork a process and to enter its world takes longer than most tests. So after a job has begun, a process for the next
-one is forked *ahead*, if it has a world of its own (without one, it would share the sandbox with the job that runs),
-and waits. It is the same as one that is forked when the job comes, as long as neither the server nor the directories
+one is forked *ahead*, and waits, if the job has a world of its own or a guard (else the process would share the sandbox
+with it). It is the same as one that is forked when the job comes, as long as neither the server nor the directories
 below its world change: a reload and `renew` discard it, and so does its age. So does a cancel, after which no process
 of tests is to be left.
 
 A job has ended when its process was reaped; then its process group is killed, on Linux also every process that it left
 behind (the server is a "child subreaper": orphans become its children, whatever they did to their session), and its
 directory is deleted. Where jobs share the sandbox, the answer is sent after that: the next job finds nothing of it. In
-a world of its own nothing can be left, and the end of a world takes a while: the answer is sent with the report.
+a world of its own, or with a guard, nothing can be left, and its end takes a while: the answer is sent with the report.
 
 Invariants. Exactly one answer for each job, in whatever way it ended; a job that is killed is answered when nothing of
 it is left. A job writes its report to a pipe of its own and ends with `os._exit`: nothing on the stack below it, which
@@ -40,7 +40,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ...isolation import descendants
+from ...isolation import descendants, guard
 from .channel import Channel, TestCount
 from .file_edit import FileEdit
 from .job_process import Job, JobProcess
@@ -69,6 +69,7 @@ class ForkServer:
         self._running: dict[int, JobProcess] = {}  # by pid
         self._waiting: JobProcess | None = None  # forked ahead
         self._before = descendants.children()  # another server; what collecting the tests has started for them
+        self._shares_memory = False
         self._wake, self._waker = os.pipe()
         self._job: Job | None = None  # in a forked process
 
@@ -79,6 +80,7 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._shares_memory = self._world.shares_memory()
         while self._step():
             if self._job is not None:
                 return self._job
@@ -131,6 +133,7 @@ class ForkServer:
         elif self._handle is not None:
             self._discard()
             self._channel.send(self._handle(message))
+            self._shares_memory = self._world.shares_memory()
 
     def _start(self, message: JobMessage) -> None:
         """Give a job to a process: to the one that waits, if it serves."""
@@ -210,8 +213,13 @@ class ForkServer:
             if message is None:  # the server has no job for it
                 os._exit(0)
             os.close(reader)
-            if "edit" in message:
-                self._world.put(FileEdit(*message["edit"]))
+            edit = FileEdit(*message["edit"]) if "edit" in message else None
+            if message.get("guarded"):
+                self._world.put_guarded(edit, [job.writer], os.fstat(2))
+                if self._shares_memory:
+                    guard.end()
+            elif edit is not None:
+                self._world.put(edit)
         except Exception as error:
             job.fail(error, begun=False)
         self._job = replace(job, message=message)
@@ -269,7 +277,7 @@ class ForkServer:
             process.namespace.end()
         waiting = set() if self._waiting is None else {self._waiting.pid}
         descendants.end_strays(self._before | self._running.keys() | waiting)
-        self._world.after_job(process.pid)
+        self._world.after_job(process.pid, guarded=process.guarded)
         process.erase()
 
     def _answer(self, job: JobProcess, code: int) -> None:

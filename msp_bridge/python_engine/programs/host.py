@@ -24,12 +24,13 @@ from .dependencies import joined
 from .endings import Unprepared, gist
 from .file_edit import FileEdit
 from .fork_servers import ForkServers, ServerProcess
+from .job_queue import Sharing
 from .measurement import Measurement
 from .measuring import MEASUREMENT, Background, drive
 from .messages import Collected, Ended, Options, Ran, Request, Summary, Verdict
 from .project_files import UNREADABLE, ProjectFiles
 from .scheduler import MutantScheduler
-from .world import World
+from .world import GUARD, World
 
 
 def main(options: Options) -> None:
@@ -210,7 +211,7 @@ class HostServer:
             answer: Verdict = {"status": "CompileError", "reason": reason}
             self._channel.send({"id": message["id"], "covered": [], "static": None, **answer})
             return
-        self._scheduler.test(message["id"], edit, change)
+        self._scheduler.test(message["id"], edit, change, message["batch"])
 
     def _reach(self, message: Request) -> None:
         """Find out which tests could kill each mutant now; `alone`: as far as tests run alone show.
@@ -305,26 +306,32 @@ class HostServer:
             "unsteady": [baseline.tests[test] for test in sorted(baseline.unsteady)],
             "fork_unsafe": [baseline.tests[test] for test in sorted(baseline.fork_unsafe)],
             "starting": {baseline.tests[test]: baseline.durations[test] for test in bits(baseline.subprocess_tests)},
-            "isolation": sorted(self._world.parts),
+            "isolation": sorted(self._world.parts | ({GUARD} if self._sharing is Sharing.GUARD else set())),
             "refused": self._world.refused,
-            "keeps_apart": self._world.keeps_apart,
             "imported": self._imported,
             "how": self._how,
             "seconds": round(time.perf_counter() - self._start, 3),
         }
 
     def _scheduled(self, baseline: Baseline, plan: TargetPlan) -> MutantScheduler:
-        jobs = self._jobs if self._world.keeps_apart else 1
+        sharing = self._sharing
         return MutantScheduler(
             baseline,
             plan,
             self._servers.pair,
             self._world.parts,
-            jobs,
+            1 if sharing is Sharing.NONE else self._jobs,
             self._channel.send,
             self._save,
             self._files.tests,
+            sharing,
         )
+
+    @property
+    def _sharing(self) -> Sharing:
+        if self._world.keeps_apart:
+            return Sharing.APART
+        return Sharing.GUARD if self._jobs > 1 and self._world.guards else Sharing.NONE
 
     def _save(self) -> None:
         """Save what has become known since `_prepare`; if it can't be written, the next host finds it out."""

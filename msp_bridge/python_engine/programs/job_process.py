@@ -51,6 +51,7 @@ class JobProcess:
     forked: float = field(default_factory=time.monotonic)
     received: bytearray = field(default_factory=bytearray)
     id: int = 0
+    guarded: bool = False
     deadline: float = 0.0  # time.monotonic()
     cpu_limits: Sequence[float] = ()  # seconds, for each test; the last one holds for all that follow
     test_limits: Sequence[float] = ()  # seconds by the clock, likewise
@@ -69,6 +70,7 @@ class JobProcess:
         """It gets this job now."""
         now = time.monotonic()
         self.begun, self.deadline, self.current = now, now + message["limit"], CurrentTest(0, 0.0, now)
+        self.guarded = message.get("guarded", False)
         self.cpu_limits, self.test_limits = message.get("cpu_limits", ()), message.get("test_limits", ())
         self.look_s = min([*self.cpu_limits, *self.test_limits], default=math.inf) / LOOKS
         self.looks = now + self.look_s
@@ -94,7 +96,7 @@ class JobProcess:
     @property
     def is_apart(self) -> bool:
         """Whether it can leave nothing to others, nor be disturbed by them."""
-        return self.namespace is not None and "overlay" in self.parts
+        return self.guarded or (self.namespace is not None and "overlay" in self.parts)
 
     def serves(self, parts: Collection[str]) -> bool:
         """Whether it can have a job with these parts, as one that is forked now could."""

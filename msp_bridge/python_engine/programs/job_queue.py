@@ -1,44 +1,87 @@
-"""The queue of jobs that the scheduler sends: some run while no other does, and some beside busy processes."""
+"""The queue of jobs that the scheduler sends: which goes next, which have a guard, and which run while no other does.
+
+Theory of operation
+-------------------
+Where each job has a world of its own, all run side by side. Elsewhere (`Sharing.GUARD`) a job first runs with a guard
+(`isolation.guard`). If that ends it, nothing has happened, and the job runs again *exclusively*: it begins when no
+other job runs, and none begins until it is gone. Another one could read what it writes. The test in which a guard has
+ended a job is remembered: later jobs with it are exclusive at once. So are fresh jobs after `COLLECTIONS` in a row that
+a guard has ended before their first test. Where there is no guard, every job is exclusive.
+
+The jobs of the newest request go first. What runs is not ended for them: they wait for its end, or its time limit.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 import signal
 import time
-from collections import deque
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from bisect import insort
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from ...isolation import descendants
+from ...isolation import descendants, guard
+from .messages import Ended
 
 WAIT_S = 1.0
 ALONE_S = 5.0
+COLLECTIONS = 3
 PER_CPU = 2  # busy processes; a test then gets a third of a CPU
+
+
+class Sharing(enum.Enum):
+    """How jobs are kept from disturbing each other."""
+
+    APART = "each has a world of its own"
+    GUARD = "each has a guard, or is exclusive"
+    NONE = "each is exclusive"
+
+
+class Kind(enum.Enum):
+    """The work of a job beside running tests."""
+
+    LIVE = "nothing"
+    FRESH = "it collects the tests"
+    WRITES = "it prints to the log"
 
 
 @dataclass(frozen=True)
 class Queued:
-    """A job that waits. `start` sends it to its server."""
+    """A job that waits or runs. `start` sends it to its server: whether it has a guard."""
 
     id: int
-    start: Callable[[], None]
+    start: Callable[[bool], None]
+    kind: Kind
+    batch: int  # the user's request; the newest has the highest number
+    tests: Sequence[int]  # that it runs; none where that is not known
+    sharing: Sharing
     alone: bool
     loaded: bool
+    unwanted: bool = False  # nobody waits for it
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether no other may run, for as long as it does."""
+        return self.sharing is Sharing.NONE
 
 
 class JobQueue:
-    """Jobs start in the order of their submission, at once, unless one of them has to be alone.
+    """Jobs start in the order of their submission, the newest request first, at once unless one is to be alone.
 
     A job that runs `alone` has no other beside it; `loaded`: busy processes instead, for which it is alone as well.
     Neither lasts for ever: the job of an older request may be an endless loop: it waits for others for `WAIT_S`,
-    and keeps others waiting for `ALONE_S`, whatever they do.
+    and keeps others waiting for `ALONE_S`, whatever they do. An exclusive job waits, and keeps waiting, without end.
     """
 
-    def __init__(self) -> None:
-        self._running: set[int] = set()
-        self._waiting: deque[Queued] = deque()
+    def __init__(self, sharing: Sharing) -> None:
+        self._sharing = sharing
+        self._running: dict[int, Queued] = {}
+        self._waiting: list[Queued] = []
+        self._lasting: set[int] = set()  # tests in which a guard has ended a job
+        self._collections = 0  # in which a guard has ended one, in a row
         self._alone = False  # the job that runs, until `_deadline`
         self._alone_id = 0
         self._deadline = 0.0  # time.monotonic(); of a job that waits to be alone, too; 0: there is none
@@ -49,22 +92,60 @@ class JobQueue:
         """Whether no job runs or waits."""
         return not self._running and not self._waiting
 
-    def submit(self, id: int, start: Callable[[], None], *, alone: bool = False, loaded: bool = False) -> None:
+    def submit(
+        self,
+        id: int,
+        start: Callable[[bool], None],
+        kind: Kind = Kind.LIVE,
+        *,
+        batch: int = 0,
+        tests: Sequence[int] = (),
+        alone: bool = False,
+        loaded: bool = False,
+    ) -> None:
         """Start it now or later."""
-        self._waiting.append(Queued(id, start, alone or loaded, loaded))
+        sharing = self._sharing
+        if sharing is Sharing.GUARD and self._would_end(kind, tests):
+            sharing = Sharing.NONE
+        self._wait(Queued(id, start, kind, batch, tests, sharing, alone or loaded, loaded))
         self._advance()
 
-    def ended(self, id: int) -> None:
-        """The job is gone."""
-        self._running.discard(id)
-        if self._alone and id == self._alone_id:
+    def _would_end(self, kind: Kind, tests: Sequence[int]) -> bool:
+        """Whether a guard would end the job, as far as is known."""
+        collects = kind is Kind.FRESH and self._collections >= COLLECTIONS
+        return kind is Kind.WRITES or collects or not self._lasting.isdisjoint(tests)
+
+    def without_effects(self, tests: Sequence[int]) -> list[int]:
+        """The tests of `tests` that a job with a guard may pass."""
+        return [test for test in tests if test not in self._lasting]
+
+    def ended(self, answer: Ended) -> bool:
+        """The job is gone; False: it was ended by its guard, and runs again."""
+        job = self._running.pop(answer["id"], None)
+        if self._alone and answer["id"] == self._alone_id:
             self._share()
+        guarded = job is not None and job.sharing is Sharing.GUARD and not job.unwanted
+        again = guarded and _by_guard(answer)
+        if job is not None and guarded:
+            self._learn(job, answer, ended=again)
+        if job is not None and again:
+            self._wait(replace(job, sharing=Sharing.NONE))
         self._advance()
+        return not again
+
+    def _learn(self, job: Queued, answer: Ended, *, ended: bool) -> None:
+        """Note what its guard has `ended` it at, if it did."""
+        if job.kind is Kind.FRESH and not (ended and answer["tests"]):
+            self._collections = self._collections + 1 if ended else 0
+        elif ended:
+            self._lasting.update(job.tests[answer["tests"] :][:1])
 
     def withdraw(self, ids: Collection[int]) -> list[int]:
-        """Forget those of the jobs that have not started, and say which."""
+        """Forget those of the jobs that have not started, and say which. No other of them runs again."""
         found = [job.id for job in self._waiting if job.id in ids]
-        self._waiting = deque(job for job in self._waiting if job.id not in ids)
+        self._waiting = [job for job in self._waiting if job.id not in ids]
+        for id in self._running.keys() & set(ids):
+            self._running[id] = replace(self._running[id], unwanted=True)
         self._advance()
         return found
 
@@ -88,26 +169,40 @@ class JobQueue:
             else:
                 self._advance(impatient=True)
 
+    def _wait(self, job: Queued) -> None:
+        insort(self._waiting, job, key=lambda each: -each.batch)
+
     def _share(self) -> None:
         """Others may run now."""
         self._alone, self._deadline = False, 0.0
         self._load.end()
 
     def _advance(self, *, impatient: bool = False) -> None:
-        while self._waiting and not self._alone:
+        while self._waiting and not self._alone and not self._is_held_up():
             if self._waiting[0].alone and self._running and not impatient:
                 self._deadline = self._deadline or time.monotonic() + WAIT_S
                 return
-            job, impatient = self._waiting.popleft(), False
-            self._running.add(job.id)
-            self._deadline = 0.0
-            if job.alone:
-                self._alone, self._alone_id, self._deadline = True, job.id, time.monotonic() + ALONE_S
-            if job.loaded:
-                self._load.start()
-            job.start()
+            self._start(self._waiting.pop(0))
+            impatient = False
         if not self._waiting and not self._alone:
             self._deadline = 0.0
+
+    def _is_held_up(self) -> bool:
+        """Whether the next job is exclusive and others run, or one that runs is."""
+        return bool(self._running) and any(job.exclusive for job in (*self._running.values(), self._waiting[0]))
+
+    def _start(self, job: Queued) -> None:
+        self._running[job.id] = job
+        self._deadline = 0.0
+        if job.alone:
+            self._alone, self._alone_id, self._deadline = True, job.id, time.monotonic() + ALONE_S
+        if job.loaded:
+            self._load.start()
+        job.start(job.sharing is Sharing.GUARD)
+
+
+def _by_guard(answer: Ended) -> bool:
+    return answer["exit"] == guard.ENDED and not answer["kill_reason"] and answer["report"] is None
 
 
 class Load:

@@ -160,8 +160,8 @@ class Live:
         return self._texts
 
     def _work(self, job: Job) -> Work:
-        silence(self._plan)
         message = job.message
+        silence(self._plan, message)
         self._tests.use_scratch(job.scratch)
         if message["work"] == "measure":
             return (yield from self._measure(job))

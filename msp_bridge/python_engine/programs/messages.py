@@ -101,6 +101,7 @@ class JobMessage(TypedDict, total=False):
     do: Literal["run"]
     work: Literal["mutant", "measure"]
     parts: list[str]  # of the world, that it has for itself
+    guarded: bool  # see `world`
     limit: float  # seconds by the clock, for all tests
     cpu_limits: Sequence[float]  # seconds of CPU time for each test of a mutant; the last one holds for all that follow
     test_limits: Sequence[float]  # seconds by the clock, likewise; where they lack, there are none
@@ -187,7 +188,6 @@ class Summary(TypedDict):
     starting: Mapping[str, float]  # tests that start Python processes, and the seconds that they take
     isolation: Sequence[str]
     refused: Mapping[str, str]
-    keeps_apart: bool
     imported: Ran | None
     how: str
     seconds: float
@@ -201,6 +201,7 @@ class Request(TypedDict, total=False):
     changed: Sequence[str]  # prepare: paths
     plan: Mapping[str, Any]  # `TargetPlan`, but for the place
     edit: Row  # test
+    batch: int  # test: the user's request that it is of; the newest has the highest number
     mutants: Sequence[Row]  # reach: path, digest, start, end
     alone: bool
     functions: Sequence[Row]

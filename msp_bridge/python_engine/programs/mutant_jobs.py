@@ -11,7 +11,7 @@ from .channel import IN_SUITE, TargetPlan
 from .controls import Controls, Files
 from .file_edit import FileEdit
 from .fork_servers import ServerProcess
-from .job_queue import JobQueue
+from .job_queue import JobQueue, Kind
 from .live_code import CodeChange
 from .messages import JobMessage, Trace, Verdict
 from .time_limits import UNMEASURED_S, SetUp, TimeLimits
@@ -42,6 +42,7 @@ class ScheduledMutant:
     request: int
     edit: FileEdit
     change: CodeChange
+    batch: int = 0  # the user's request that it is of; the newest has the highest number
     stage: Stage = Stage.LIVE
     tests: list[int] = field(default_factory=list)  # of the last LIVE job
     tried: set[int] = field(default_factory=set)  # of all LIVE jobs
@@ -123,7 +124,7 @@ class MutantJobs:
         """Run `tests`, in this order, in a fork of the collected session, until one fails."""
         job = self._live_job(baseline, mutant, tests, mutated=mutated)
         job |= self._limits(baseline, mutant if mutated else None, tests)
-        self._submit(self._live, job, only=tests, loaded=loaded)
+        self._submit(self._live, job, mutant.batch, tests, only=tests, loaded=loaded)
 
     def _live_job(
         self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int], *, mutated: bool = True
@@ -138,17 +139,17 @@ class MutantJobs:
     def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run all `tests` with the mutant, and count them."""
         job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
-        self._submit(self._live, job | self._limits(baseline, mutant, tests))
+        self._submit(self._live, job | self._limits(baseline, mutant, tests), mutant.batch, tests)
 
-    def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
+    def run_isolated(self, baseline: Baseline, id: int, test: int, batch: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
         job: JobMessage = {"id": id, "work": "measure", "tests": [test]}
-        self._submit(self._live, job | self._limits(baseline, None, [test]))
+        self._submit(self._live, job | self._limits(baseline, None, [test]), batch, [test])
 
     def run_probe(self, id: int, tests: list[int]) -> None:
         """Note the lines that `tests` run, in a fork of the collected session, for some seconds at most."""
         job: JobMessage = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
-        self._submit(self._live, job | self._time_limits.of_others(PROBE_S))
+        self._submit(self._live, job | self._time_limits.of_others(PROBE_S), 0, tests)
 
     def run_fresh(
         self,
@@ -166,11 +167,13 @@ class MutantJobs:
         job: JobMessage = {"id": mutant.request, "work": "mutant"}
         job["only"] = None if only is None else [baseline.tests[test] for test in only]
         job["files"] = None if mutant.files is None else sorted(mutant.files)
-        job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]
+        left_out = {*baseline.failing, *mutant.left_out}
+        job["left_out"] = [baseline.tests[test] for test in left_out]
+        tests = [test for test in (range(len(baseline.tests)) if only is None else only) if test not in left_out]
         if mutated:
             job["edit"] = astuple(mutant.edit)
         job |= self._limits(baseline, mutant if mutated else None, only, baseline.collecting)
-        self._submit(self._fresh, job, only=only or (), loaded=loaded)
+        self._submit(self._fresh, job, mutant.batch, tests, only=only or (), loaded=loaded)
 
     def _limits(
         self,
@@ -194,14 +197,21 @@ class MutantJobs:
         self,
         server: ServerProcess | None,
         job: JobMessage,
+        batch: int,
+        tests: Sequence[int],
         *,
         only: Sequence[int] = (),
         loaded: bool = False,
     ) -> None:
-        """`only`: the tests of the job, where it runs no other."""
+        """`tests`: all that it may run. `only`: the tests that a job of a mutant names."""
         assert server is not None
         job |= {"do": "run", "parts": self._parts}
         if loaded:
             job["limit"] *= LOAD_FACTOR
         alone = len(only) == 1 and self._controls.is_unsteady(only[0])
-        self._queue.submit(job["id"], lambda: server.channel.send(job), alone=alone, loaded=loaded)
+
+        def start(guarded: bool) -> None:
+            server.channel.send(job | {"guarded": guarded})
+
+        kind = Kind.WRITES if self._plan.debug else Kind.FRESH if server is self._fresh else Kind.LIVE
+        self._queue.submit(job["id"], start, kind, batch=batch, tests=tests, alone=alone, loaded=loaded)

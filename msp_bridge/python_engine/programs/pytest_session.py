@@ -10,15 +10,17 @@ from importlib.util import find_spec
 from os import times  # as it is before a test replaces it: see channel.py
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import IO, Any
 
+import _pytest.capture
+import _pytest.logging
 import pytest
 
 from .channel import TargetPlan, TestCount, note_one_more
 from .endings import CUT
 from .imports import loaded_elsewhere
 from .listing import leave_out_data
-from .messages import Report
+from .messages import JobMessage, Report
 
 LONGEST = 4000  # characters of a message
 Turn = tuple[Any, Any]  # a test to run, and the one after it, whose fixtures stay; both pytest's items
@@ -146,11 +148,28 @@ def rows(broken: Sequence[TestFailure]) -> list[list[str]]:
     return [[failure.test, failure.text] for failure in broken]
 
 
-def silence(plan: TargetPlan) -> None:
+def silence(plan: TargetPlan, job: JobMessage) -> None:
     """Drop what tests print past pytest's capture; when debugging it stays in the log."""
-    if plan.debug:
-        return
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    os.close(null)
+    if job.get("guarded"):  # all that led to the log leads nowhere
+        _open_nothing_to_write()
+    elif not plan.debug:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        os.close(null)
+
+
+def _open_nothing_to_write() -> None:
+    """Have pytest keep what it captures in memory, and its log file, where there is none, open already."""
+
+    def in_memory(*, buffering: int) -> IO[bytes]:
+        return open(os.memfd_create("capture"), "w+b", buffering=buffering)
+
+    class Log(_pytest.logging._FileHandler):
+        def _open(self) -> Any:
+            if self.baseFilename != os.devnull:
+                return super()._open()
+            return open(os.dup(1), "w")  # it leads nowhere, too
+
+    _pytest.capture.TemporaryFile = in_memory  # type: ignore[assignment,attr-defined]
+    _pytest.logging._FileHandler = Log  # type: ignore[misc]

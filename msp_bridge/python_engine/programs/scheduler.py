@@ -34,7 +34,7 @@ from .dependencies import Function
 from .endings import fault_of, verdict_of
 from .file_edit import FileEdit
 from .fork_servers import ServerProcess
-from .job_queue import JobQueue
+from .job_queue import JobQueue, Sharing
 from .kill_confirmation import KillConfirmation
 from .likely_killers import LikelyKillers
 from .likely_tests import LikelyTests
@@ -61,6 +61,7 @@ class MutantScheduler:
         send: Callable[[Mapping[str, object]], None],
         note: Callable[[], None],
         texts: Mapping[str, str],
+        sharing: Sharing = Sharing.APART,
     ) -> None:
         """`servers` are the live and the fresh one; `note` is called when the baseline has become richer.
 
@@ -70,10 +71,10 @@ class MutantScheduler:
         self._live, self._fresh = servers
         self._parts = frozenset(parts)
         self._mutants: dict[int, ScheduledMutant] = {}
-        self._isolated = IsolatedRuns(jobs, lambda id, test: self._jobs.run_isolated(self.baseline, id, test))
+        self._isolated = IsolatedRuns(jobs, self._run_isolated)
         self._questions = Questions(send)
         self._controls = Controls(baseline.unsteady)
-        self._queue = JobQueue()
+        self._queue = JobQueue(sharing)
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
         self._confirmation = KillConfirmation(self, self._jobs, self._controls, note, live=self._live is not None)
         self._own_actions: dict[Action, Callable[[ScheduledMutant], None]] = {
@@ -116,9 +117,9 @@ class MutantScheduler:
             early.late = True
             self._stop_jobs([early.request])
 
-    def test(self, request: int, edit: FileEdit, change: CodeChange) -> None:
+    def test(self, request: int, edit: FileEdit, change: CodeChange, batch: int) -> None:
         """Start on the way."""
-        mutant = self._mutants[request] = ScheduledMutant(request, edit, change)
+        mutant = self._mutants[request] = ScheduledMutant(request, edit, change, batch)
         (self._seek if self.baseline.unmeasured else self._route)(mutant)
 
     def learn(self, piece: Report) -> None:
@@ -228,7 +229,8 @@ class MutantScheduler:
 
     def receive(self, answer: Ended) -> None:
         """Handle what a job has come to."""
-        self._queue.ended(answer["id"])
+        if not self._queue.ended(answer):
+            return
         if answer["id"] == self._unmeasured.probes.id:
             self.baseline = self._unmeasured.probes.ended(answer, self.baseline)
             self._seek_all()
@@ -339,6 +341,7 @@ class MutantScheduler:
     def start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run `tests` in a fork of the collected session, with the mutant."""
         mutant.stage, mutant.files = Stage.LIVE, None
+        tests = self._queue.without_effects(tests) or tests  # the others follow if it survives these
         mutant.tried.update(tests)
         last = self._likely.last(self.baseline, mutant)  # first, and unsteady tests last
         mutant.tests = sorted(tests, key=lambda test: (self._controls.is_unsteady(test), test != last))
@@ -366,6 +369,10 @@ class MutantScheduler:
         mutant.in_order |= mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
         self.start_fresh(mutant)
 
+    def _run_isolated(self, id: int, test: int) -> None:
+        batch = max((mutant.batch for mutant in self._waiting(Stage.ISOLATED)), default=0)
+        self._jobs.run_isolated(self.baseline, id, test, batch)
+
     def _on_isolated_run(self, answer: Ended) -> None:
         """One test was run alone."""
         self._isolated.receive(answer)
@@ -389,6 +396,5 @@ class MutantScheduler:
 
     def _answer(self, mutant: ScheduledMutant, verdict: Verdict) -> None:
         del self._mutants[mutant.request]
-        unsteady = self._controls.unsteady
-        answer = answer_of(self.baseline, mutant, verdict, unsteady, live=self._live is not None, sound=self.is_sound)
-        self._send(answer)
+        unsteady, live = self._controls.unsteady, self._live is not None
+        self._send(answer_of(self.baseline, mutant, verdict, unsteady, live=live, sound=self.is_sound))

@@ -87,7 +87,7 @@ class Fresh(Collecting):
     def begin(self, job: Job, start: float) -> None:
         """Be the plugin of `job`, which has begun at `start` (`time.perf_counter`)."""
         self.job, self._start = job, start
-        silence(self._plan)
+        silence(self._plan, job.message)
         if job.message["work"] == "mutant":
             self._dependencies = DependencyTrace.of(self._plan, self._world.root)
 

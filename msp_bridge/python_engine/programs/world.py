@@ -1,8 +1,9 @@
 """The world of a job: what it shares with others, and how it gets the mutated file.
 
 Where the kernel permits it (`isolation`), the sandbox stands at the project's own path, and each job has the tree, the
-temporary directories, the home directory, processes, queues and network ports for itself. Elsewhere jobs run in the
-sandbox one at a time, and `Journal` undoes what each has written.
+temporary directories, the home directory, processes, queues and network ports for itself. Elsewhere a job either has a
+guard (`isolation.guard`), and ends at its first lasting effect, or it runs while no other does, and `Journal` undoes
+what it has written: `JobQueue`.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Collection
+from functools import cached_property
 from pathlib import Path
 
-from ...isolation import namespaces
+from ...isolation import guard, kernel, namespaces
 from ...isolation.left_out import CACHES, GENERATED
 from ...isolation.limits import generous_limits
 from ...isolation.process_namespace import ProcessNamespace
 from .bytecode import MUTATED
 from .file_edit import FileEdit
 from .journal import Journal
+from .mutant_in_memory import MutantInMemory
 
 TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
 PORTABLE = frozenset({"home"})  # what a job has for itself without the kernel's help, beside its TMPDIR
 LIMITS = "limits"  # a part of a world, beside those of `isolation`: bounds of what a job may use
+GUARD = "guard"  # likewise; a job without it runs while no other does
 NEVER_KEPT = CACHES | GENERATED
 
 
@@ -41,8 +45,8 @@ class World:
         self.refused: dict[str, str] = {}
         self.place = sandbox
         layers.mkdir(exist_ok=True)
-        wanted = namespaces.PARTS | {LIMITS} if wanted is None else frozenset(wanted)
-        if wanted:
+        wanted = namespaces.PARTS | {LIMITS, GUARD} if wanted is None else frozenset(wanted)
+        if wanted - {GUARD}:
             try:
                 self._isolated = namespaces.enter_host(
                     root, sandbox, str(layers), _left_out(root, sandbox), parts=wanted
@@ -55,6 +59,8 @@ class World:
             os.chdir(self.place)
         self.dropped: frozenset[str] = frozenset()  # parts in which the tests don't pass
         self.parts = PORTABLE if self._isolated is None else self._isolated.parts | (wanted & {LIMITS})
+        self._wants_guard = GUARD in wanted
+        self._shared = guard.shared_memory() if self._wants_guard and not kernel.why_not() else frozenset()
 
     def drop(self, parts: Collection[str]) -> None:
         """Do without some parts: the tests don't pass in them."""
@@ -65,6 +71,14 @@ class World:
     def keeps_apart(self) -> bool:
         """Whether jobs can run side by side: neither write into the same directory, nor listen at the same port."""
         return self.parts >= {"overlay", "net"}
+
+    @cached_property
+    def guards(self) -> bool:
+        """Whether a job can have a guard; if it is wanted and can't, `refused` says why."""
+        reason = guard.why_not() if self._wants_guard else ""
+        if reason:
+            self.refused[GUARD] = reason
+        return self._wants_guard and not reason
 
     @property
     def processes(self) -> frozenset[int]:
@@ -103,11 +117,25 @@ class World:
         write(file, edit.applied(Path(file).read_bytes()))
         MUTATED.add(file)
 
-    def after_job(self, job: int) -> None:
+    def shares_memory(self) -> bool:
+        """In a fork server: whether its jobs reach others by memory that was shared by the project."""
+        return self._wants_guard and not kernel.why_not() and bool(guard.shared_memory() - self._shared)
+
+    def put_guarded(self, edit: FileEdit | None, own: Collection[int], log: os.stat_result) -> None:
+        """In a job: guard it (`guard.enter`), and have it see the mutated file. Raises OSError as `enter` does."""
+        mutant = None
+        if edit is not None:
+            file = os.path.join(self.place, edit.path)
+            mutant = MutantInMemory(file, edit.applied(Path(file).read_bytes()))
+        guard.enter(own, log)
+        if mutant is not None:
+            mutant.put()
+
+    def after_job(self, job: int, *, guarded: bool) -> None:
         """In a fork server: erase what a job that has ended has written. `job` is its process id."""
         if self._isolated is not None:
             self._isolated.forget(job)
-        if self._journal is not None:
+        if self._journal is not None and not guarded:
             self._journal.undo()
             if self._isolated is not None:  # jobs have a layer of their own: this one was an exception
                 self._journal = None

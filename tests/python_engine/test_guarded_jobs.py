@@ -1,0 +1,112 @@
+"""Mutants without namespaces: jobs with a guard run side by side, and say what jobs in worlds of their own say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.mutmut_trial import Trial
+
+from msp_bridge.isolation import guard
+from msp_bridge.model import Status
+from msp_bridge.python_engine.programs.world import GUARD, World
+
+TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
+SOURCE = b"""LEAVE = lambda: open("left", "w").close()
+
+def writes(wanted):
+    if wanted > 0:
+        LEAVE()
+    return 1
+
+def answer(a):
+    unseen = 1
+    return a + 1, unseen
+
+def text(a):
+    return a - 1
+
+def default(a, b=2):
+    return a + b
+"""
+LATE = b"def late(a):\n    return a * 2\n"
+TESTS = b"""import asyncio, importlib, inspect, os, signal, subprocess, sys, threading, time
+from pathlib import Path
+from pkg import m
+
+def test_answer():
+    time.sleep(0.05)
+    assert not os.path.exists("left")
+    assert m.answer(1)[0] == 2
+    assert not os.path.exists("left")
+
+def test_lines():
+    assert "return a - 1" in inspect.getsource(m.text)
+
+def test_text():
+    assert m.text(1) in (0, 2)
+    assert "return a - 1" in Path(m.__file__).read_text()
+
+def test_reload():
+    assert importlib.reload(m).text(5) == 4
+
+def test_default():
+    assert m.default(1) == 3
+
+def test_late():
+    from pkg import late
+    assert late.late(2) == 4
+    print("printed")
+
+def test_output(capfd):
+    print("out")
+    assert capfd.readouterr().out == "out\\n"
+
+async def nothing():
+    await asyncio.sleep(0)
+
+def test_threads():
+    asyncio.run(nothing())
+    thread = threading.Thread(target=m.answer, args=[1])
+    thread.start()
+    thread.join()
+
+def test_process(tmp_path):
+    (tmp_path / "file").write_text("x")
+    run = subprocess.run([sys.executable, "-c", "from pkg.m import answer; print(answer(2)[0])"], capture_output=True)
+    assert run.stdout == b"3\\n"
+
+def test_writes():
+    assert m.writes(0) == 1
+"""
+FILES = {
+    "pyproject.toml": TABLE,
+    "pkg/__init__.py": b"",
+    "pkg/m.py": SOURCE,
+    "pkg/late.py": LATE,
+    "tests/test_m.py": TESTS,
+}
+
+UNSEEN = ("pkg.m.x_answer__mutmut_1", "pkg.m.x_answer__mutmut_2")
+
+
+@pytest.mark.skipif(bool(guard.why_not()), reason="no process can be guarded here")
+async def test_no_mutant_sees_the_guard_nor_another_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", GUARD)
+    async with Trial.of(FILES, tmp_path) as trial:
+        results = await trial.test()
+    survived = {name for name, result in results.items() if result.status is Status.SURVIVED}
+    assert survived == {"pkg.m.x_writes__mutmut_1", "pkg.m.x_writes__mutmut_2", *UNSEEN}, "the first writes a file"
+    assert {result.status for name, result in results.items() if name not in survived} == {Status.KILLED}
+    assert not (trial.copy / "left").exists()
+
+
+def test_a_kernel_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(program: bytes) -> None:
+        raise OSError("not in this container")
+
+    for name in ("root", "sandbox"):
+        (tmp_path / name).mkdir()
+    world = World(str(tmp_path / "root"), str(tmp_path / "sandbox"), tmp_path / "layers", wanted={GUARD})
+    monkeypatch.setattr("msp_bridge.isolation.kernel.filter_calls", refuse)
+    assert (world.keeps_apart, world.guards, world.refused) == (False, False, {GUARD: "not in this container"})

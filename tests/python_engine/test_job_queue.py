@@ -1,0 +1,145 @@
+"""Which job is next, which has a guard, and which runs while no other does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from msp_bridge.isolation import guard
+from msp_bridge.python_engine.programs.job_queue import ALONE_S, WAIT_S, JobQueue, Sharing
+from msp_bridge.python_engine.programs.messages import Ended
+
+
+def noting(started: list[int], id: int) -> Callable[[bool], None]:
+    return lambda guarded: started.append(id)
+
+
+def ended(id: int, exit: int = 0, tests: int = 0, reason: str = "") -> Ended:
+    report: dict[str, int] | None = {} if not exit else None
+    return {"id": id, "exit": exit, "kill_reason": reason, "report": report, "tests": tests, "seconds": 0.1}
+
+
+class Trial:
+    """A queue, and what it has started: with a guard or exclusively."""
+
+    def __init__(self, sharing: Sharing) -> None:
+        self.queue, self.started = JobQueue(sharing), list[str]()
+
+    def submit(self, id: int, *, batch: int = 0, tests: Sequence[int] = ()) -> None:
+        self.queue.submit(id, lambda guarded: self.started.append(f"{id} {guarded}"), batch=batch, tests=tests)
+
+    @property
+    def news(self) -> list[str]:
+        found, self.started = self.started, []
+        return found
+
+
+def test_no_job_waits_for_an_endless_one_and_none_is_alone_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue, started = JobQueue(Sharing.APART), list[int]()
+    for id in (1, 2, 3):
+        queue.submit(id, noting(started, id), alone=id == 2)
+    assert started == [1]
+    assert queue.wait_s is not None
+    now = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now + WAIT_S)
+    queue.look()
+    assert started == [1, 2]
+    monkeypatch.setattr("time.monotonic", lambda: now + WAIT_S + ALONE_S)
+    queue.look()
+    assert started == [1, 2, 3]
+    assert queue.wait_s is None
+
+
+def test_a_job_that_must_be_alone_has_no_other_beside_it() -> None:
+    queue, started = JobQueue(Sharing.APART), list[int]()
+
+    def submit(id: int, *, alone: bool = False) -> None:
+        queue.submit(id, noting(started, id), alone=alone)
+
+    submit(1)
+    submit(2)
+    submit(3, alone=True)
+    submit(4)
+    submit(5)
+    assert started == [1, 2]
+    queue.ended(ended(1))
+    assert started == [1, 2]
+    queue.ended(ended(2))
+    assert started == [1, 2, 3]
+    assert queue.withdraw([3, 5]) == [5]
+    queue.ended(ended(3))
+    assert started == [1, 2, 3, 4]
+    queue.ended(ended(4))
+    assert queue.idle
+
+
+def test_a_job_that_its_guard_has_ended_runs_again_while_no_other_does() -> None:
+    trial = Trial(Sharing.GUARD)
+    for id in (1, 2):
+        trial.submit(id)
+    assert trial.news == ["1 True", "2 True"]
+    assert not trial.queue.ended(ended(1, guard.ENDED))
+    trial.submit(3)
+    assert trial.news == []
+    assert trial.queue.wait_s is None  # it waits for as long as the other runs
+    assert trial.queue.ended(ended(2))
+    assert trial.news == ["1 False"]
+    assert trial.queue.ended(ended(1, guard.ENDED))  # by itself: there is no guard
+    assert trial.news == ["3 True"]
+    assert trial.queue.ended(ended(3))
+    assert trial.queue.idle
+
+
+def test_a_job_with_a_test_that_a_guard_has_ended_is_exclusive_at_once() -> None:
+    trial = Trial(Sharing.GUARD)
+    trial.submit(1, tests=[4, 5, 6])
+    assert not trial.queue.ended(ended(1, guard.ENDED, tests=1))
+    assert trial.queue.ended(ended(1))
+    assert trial.news == ["1 True", "1 False"]
+    trial.submit(2, tests=[4, 6])
+    trial.submit(3, tests=[5])
+    assert trial.news == ["2 True"]
+    trial.queue.ended(ended(2))
+    assert trial.news == ["3 False"]
+    assert trial.queue.without_effects([4, 5, 6]) == [4, 6]
+
+
+@pytest.mark.parametrize(("exit", "reason"), [(-9, "timeout"), (-11, ""), (1, ""), (guard.ENDED, "timeout")])
+def test_another_end_is_no_reason_to_run_again(exit: int, reason: str) -> None:
+    trial = Trial(Sharing.GUARD)
+    trial.submit(1)
+    assert trial.queue.ended(ended(1, exit, reason=reason))
+
+
+def test_a_job_that_nobody_waits_for_does_not_run_again() -> None:
+    trial = Trial(Sharing.GUARD)
+    trial.submit(1)
+    assert trial.queue.withdraw([1]) == []
+    assert trial.queue.ended(ended(1, guard.ENDED))
+    assert trial.queue.idle
+
+
+def test_without_a_guard_one_job_runs_at_a_time_and_the_newest_request_goes_first() -> None:
+    trial = Trial(Sharing.NONE)
+    for id, batch in ((1, 0), (2, 0), (3, 0), (4, 1), (5, 2)):
+        trial.submit(id, batch=batch)
+    assert trial.queue.withdraw([5]) == [5]
+    for id in (1, 4, 2, 3):
+        assert trial.news == [f"{id} False"]
+        trial.queue.ended(ended(id))
+    assert trial.queue.idle
+
+
+def test_a_newer_request_does_not_wait_for_an_exclusive_job_that_waits() -> None:
+    """Nor for the endless loop that this one waits for."""
+    trial = Trial(Sharing.GUARD)
+    trial.submit(1)
+    trial.submit(2)
+    trial.queue.ended(ended(2, guard.ENDED))
+    trial.submit(3)
+    trial.submit(4, batch=1)
+    assert trial.news == ["1 True", "2 True", "4 True"]
