@@ -225,7 +225,7 @@ async def test_nothing_is_started_for_results_that_nobody_awaits(tmp_path, monke
         + f"    with open({str(log)!r}, 'a') as log: print('started', file=log)\n".encode()
         + b"    assert f(1) == -2\n\ndef test_g():\n    assert g(1) == 2\n",
     }
-    async with Trial.of(files, tmp_path) as trial:
+    async with Trial.of(files, tmp_path, jobs=1) as trial:
         mutants = await trial.discover()
         await trial.host()
         before = log.read_text().count("started")
