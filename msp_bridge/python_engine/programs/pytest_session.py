@@ -12,6 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any
 
+import _pytest.assertion.rewrite
 import _pytest.capture
 import _pytest.logging
 import pytest
@@ -171,5 +172,6 @@ def _open_nothing_to_write() -> None:
                 return super()._open()
             return open(os.dup(1), "w")  # it leads nowhere, too
 
+    _pytest.assertion.rewrite.try_makedirs = lambda cache_dir: cache_dir.is_dir()  # of bytecode: it asks each time
     _pytest.capture.TemporaryFile = in_memory  # type: ignore[assignment,attr-defined]
     _pytest.logging._FileHandler = Log  # type: ignore[misc]
