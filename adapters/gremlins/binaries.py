@@ -226,7 +226,7 @@ class MutatedBinaries:
         place = self._place()
         binary = place / "mutated.test"
         overlay = await in_thread(overlay_option, place, self.go.root, texts)
-        return binary, await self.go.build_tests(tested, binary, *self.options.for_builds, overlay, *options)
+        return binary, await self.go.build_tests(tested, binary, *self.options.for_tests, overlay, *options)
 
     def _place(self) -> Path:
         return self.directory / str(next(self._numbers))

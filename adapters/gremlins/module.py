@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
+from attrs import evolve
+
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, Surroundings, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
@@ -53,11 +55,11 @@ class GoModule:
         """Implement `Adapter.test`; raises `ToolError`."""
         if not mutants:
             return
-        options = self.options
+        flags = (await self.go.output("env", "GOFLAGS")).decode().strip()
+        options = evolve(self.options, links_itself="-ldflags" in flags)
         packages = await self.go.packages(*options.for_builds)
         measured = await self._measured_now(SuiteMeasurement(self.go, self._runner, options))
         request = Path(tempfile.mkdtemp(dir=self._runner.directory))
-        flags = (await self.go.output("env", "GOFLAGS")).decode().strip()
         binaries = MutatedBinaries(self.go, self._program, options, request, flags)
         run = GremlinsRun(packages, measured, binaries, self._runner, self._scheduler)
         measured.requests += 1

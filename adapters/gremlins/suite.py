@@ -153,7 +153,7 @@ class SuiteMeasurement:
         overlay = await in_thread(overlay_option, place / "overlay", self.go.root, added)
         covered = self.options.coverpkg or ("./..." if self.options.everything else "")
         cover = ["-cover", *([f"-coverpkg={covered}"] if covered else [])]
-        printed = await self.go.build_tests(package, binary, *self.options.for_builds, overlay, *cover)
+        printed = await self.go.build_tests(package, binary, *self.options.for_tests, overlay, *cover)
         if printed is not None:
             raise self._error(package, "can't be built", " ".join(printed.split())[:SHOWN_CHARS], [])
         listed = await self.runner.run(package, [str(binary), "-test.list=."])

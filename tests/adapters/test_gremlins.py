@@ -72,6 +72,19 @@ func TestChance(t *testing.T) {
 }
 """
 
+LINKED = """package stock
+
+import "testing"
+
+var linked string
+
+func TestLinked(t *testing.T) {
+	if linked != "yes" {
+		t.Fatal(linked)
+	}
+}
+"""
+
 
 def some(mutants: list[Mutant], *keys: str) -> list[Mutant]:
     """Those whose line, or line and mutator, is one of `keys`."""
@@ -106,17 +119,19 @@ async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
     assert results["7 ARITHMETIC_BASE /"].static
 
 
-async def test_without_tags_in_the_configuration_those_of_the_environment_count(
+async def test_tags_and_options_of_the_linker_in_the_environment_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = copied(tmp_path)
     for name in ("stock.go", "stock_test.go"):
         file = root / "stock" / name
         file.write_text("//go:build wanted\n\n" + file.read_text("utf-8"), "utf-8")
-    monkeypatch.setenv("GOFLAGS", "-tags=wanted -buildvcs=false")
+    (root / "stock" / "linked_test.go").write_text(LINKED, "utf-8")
+    monkeypatch.setenv("GOFLAGS", "-tags=wanted -buildvcs=false -ldflags=-X=example.test/shop/stock.linked=yes")
     async with adapter_on(root) as adapter:
         mutants, _ = await discovered(adapter, "stock/stock.go")
-        results, _ = await results_of(adapter, [each for each in mutants if each.location.start.line == 22])
+        results, notices = await results_of(adapter, [each for each in mutants if each.location.start.line == 22])
+    assert notices == []
     assert {key: result.status for key, result in results.items()} == {"22 CONDITIONALS_NEGATION !=": Status.KILLED}
 
 
