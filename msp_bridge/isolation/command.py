@@ -1,7 +1,7 @@
 """Runs a command in namespaces of its own, with one directory mounted at the path of another.
 
-`command_line` gives the arguments that start it; `namespaces.enter_host` names the options, a JSON object. `{"file":
-PATH}` names a file that holds it, since Linux limits a single argument to 128 KB.
+`command_line` gives the arguments that start it; `namespaces.enter_host` names the options. They are in the text of the
+program, which needs no parser but Python's own: each import costs milliseconds whenever a command is isolated.
 
 The exit code is what a shell would give: the command's own, or 128 and the number of the signal that has ended it; 126
 and 127 if it can't be run; 125 if the kernel refuses the namespaces. If the part "pid" is permitted, all that the
@@ -10,47 +10,52 @@ command has started ends with this process.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 from collections.abc import Mapping
-from typing import Any, NoReturn
 
 from .namespaces import HostWorld, enter_host
-from .serving import serve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any, NoReturn
 
 NO_WORLD, NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 125, 126, 127, 128
 IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ")
 HERE = os.path.dirname(os.path.abspath(__file__))
 BOOT = (  # a module's bytecode is cached, a script's is not
-    f"import json, sys; sys.path.append({os.path.dirname(HERE)!r}); "
-    f"from {os.path.basename(HERE)}.command import main; main(json.loads(sys.argv[1]))"
+    f"import sys; sys.path.append({os.path.dirname(HERE)!r}); from {os.path.basename(HERE)}.command import main; "
 )
 
 
-def command_line(options: Mapping[str, object]) -> list[str]:
-    """Return the arguments that run `main` with `options` in an interpreter that imports nothing of a project."""
-    return [sys.executable, "-I", "-S", "-c", BOOT, json.dumps(options)]
+def command_line(options: Mapping[str, object], file: Path | None = None) -> list[str]:
+    """Return the arguments that run `main` with `options` in an interpreter that imports nothing of a project.
+
+    `file` becomes the program: Linux limits a single argument to 128 KB.
+    """
+    program = f"{BOOT}main({dict(options)!a})"
+    if file is not None:
+        file.write_text(program, "ascii")
+    return [sys.executable, "-I", "-S", *(["-c", program] if file is None else [str(file)])]
 
 
 def main(options: dict[str, Any]) -> NoReturn:
     """Run `options["command"]`; the other options are the arguments of `enter_host`.
 
     An empty command: `serve` the commands that stdin names.
-    `report` may name a file, to which `parts` and `refused` of the world are written as JSON before the command starts.
+    `report` may name a file, to which the world's parts are written before the command starts: see `reported`.
     """
-    if "file" in options:
-        with open(options["file"], encoding="utf-8") as stored:
-            options = json.load(stored)
     command: list[str] = options.pop("command")
     report = options.pop("report", None)
     try:
         world = enter_host(**options)
         if report is not None:
-            with open(report, "w", encoding="utf-8") as stream:
-                json.dump({"parts": sorted(world.parts), "refused": world.refused}, stream)
+            _report(report, world)
         if not command:
+            from .serving import serve  # here: it imports json, which no single command waits for
+
             serve(world, _become)
             world.end()
             os._exit(0)
@@ -67,6 +72,18 @@ def main(options: dict[str, Any]) -> NoReturn:
     world.end()
     code = os.waitstatus_to_exitcode(status)
     os._exit(code if code >= 0 else BY_SIGNAL - code)
+
+
+def _report(file: str, world: HostWorld) -> None:
+    refused = [text for part in world.refused.items() for text in part]
+    with open(file, "w", encoding="utf-8", errors="surrogateescape") as stream:
+        stream.write("\0".join([" ".join(sorted(world.parts)), *refused]))
+
+
+def reported(file: Path) -> tuple[frozenset[str], dict[str, str]]:
+    """The parts of a world, and what the kernel has refused, with its reason. Raises OSError."""
+    parts, *refused = file.read_text("utf-8", "surrogateescape").split("\0")
+    return frozenset(parts.split()), dict(zip(refused[::2], refused[1::2], strict=False))
 
 
 def _become(command: list[str], world: HostWorld) -> NoReturn:

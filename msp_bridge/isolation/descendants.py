@@ -11,11 +11,13 @@ import contextlib
 import os
 import resource
 import signal
-import threading
 from collections.abc import Collection, Iterable
-from typing import NoReturn
 
 from . import kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def adopt_orphans() -> None:
@@ -88,4 +90,6 @@ def kernel_threads() -> int:
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:
+        import threading  # here: where the kernel can be asked no command waits for it
+
         return threading.active_count()

@@ -12,7 +12,10 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+TYPE_CHECKING = False  # each import costs milliseconds whenever a command is isolated
+if TYPE_CHECKING:
+    from typing import Any
 
 try:
     import ctypes

@@ -30,7 +30,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from . import kernel
 
@@ -59,24 +58,27 @@ def refused_as(part: str, place: str = "") -> Iterator[None]:
         raise PartRefused(part, place, error.strerror or str(error)) from None
 
 
-@dataclass
 class Layers:
     """Which directories the children of one host cover, and how."""
 
-    root: str
-    directory: str  # empty, outside of the project: children mount what they write there
-    share: tuple[str, ...] = ()  # directories outside of `root` that stay the real ones
-    keep: tuple[str, ...] = ()  # paths in `root`, or absolute ones in `others`, that the copy has not
-    tree: bool = True  # covered too; else what is written there goes to the copy, also after the end of the child
-    others: tuple[str, ...] = ()  # further directories that copies stand for
-    outside: tuple[str, ...] = ()  # directories outside of these that are covered with the tree
-    overlays: bool = True  # the kernel permits them
-    in_memory: bool = True
-    user_namespace: bool = False
-    _places: list[tuple[str, str]] = field(default_factory=list)  # (directory, part), parents first
-    _foreign: list[str] = field(default_factory=list)  # others' mounts below the places
+    def __init__(
+        self,
+        root: str,
+        directory: str,  # empty, outside of the project: children mount what they write there
+        share: tuple[str, ...] = (),  # directories outside of `root` that stay the real ones
+        keep: tuple[str, ...] = (),  # paths in `root`, or absolute ones in `others`, that the copy has not
+        tree: bool = True,  # covered too; else what is written there goes to the copy, also after the child's end
+        others: tuple[str, ...] = (),  # further directories that copies stand for
+        outside: tuple[str, ...] = (),  # directories outside of these that are covered with the tree
+    ) -> None:
+        self.root, self.directory, self.share, self.keep, self.tree = root, directory, share, keep, tree
+        self.others, self.outside = others, outside
+        self.overlays = True  # the kernel permits them
+        self.in_memory = True
+        self.user_namespace = False
+        self._find_places()
 
-    def __post_init__(self) -> None:
+    def _find_places(self) -> None:
         """Look which directories there are to cover beside the tree, and what others have mounted below them."""
         tmp = [os.environ.get("TMPDIR", ""), *TMP]
         candidates = [*(("tmp", path) for path in tmp if path), ("home", os.path.expanduser("~"))]
@@ -93,6 +95,7 @@ class Layers:
             for p in places
             if p not in mounts and any(p != q and below(p, q) and _goes_with(places[p], places[q]) for q in places)
         ]
+        # (directory, part), parents first
         self._places = sorted((path, part) for path, part in places.items() if path not in within)
         covered = [path for path, _ in self._places]
         foreign = [
@@ -102,6 +105,7 @@ class Layers:
             and any(below(m, p) for p in covered)
             and not any(below(m, root) for root in self._roots)
         ]
+        # others' mounts below the places
         self._foreign = [m for m in foreign if not any(m != other and below(m, other) for other in foreign)]
 
     @property

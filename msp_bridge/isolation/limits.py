@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-from dataclasses import dataclass
 
 GIGABYTE = 1 << 30
 PROCESSES = 1000  # at a time, threads counted
@@ -23,14 +22,17 @@ FIRST_PID_AGAIN = 300  # the number with which a pid namespace goes on after its
 PID_MAX_OF_NAMESPACES = (6, 14)  # the version of Linux from which each has its own
 
 
-@dataclass(frozen=True)
 class JobLimits:
     """Limits of one mutant. None: no limit of the bridge."""
 
-    memory: int | None = None  # bytes of address space, of each process
-    processes: int | None = None  # at a time, all of its processes and threads together
-    file_size: int | None = None  # bytes, of each file
-    written: int | None = None  # bytes written into tree, tmp and home in all; None: half of the machine's memory
+    def __init__(
+        self,
+        memory: int | None = None,  # bytes of address space, of each process
+        processes: int | None = None,  # at a time, all of its processes and threads together
+        file_size: int | None = None,  # bytes, of each file
+        written: int | None = None,  # bytes written into tree, tmp and home in all; None: half of the machine's memory
+    ) -> None:
+        self.memory, self.processes, self.file_size, self.written = memory, processes, file_size, written
 
     def set_for_process(self) -> None:
         """Limit this process and the processes that it starts."""

@@ -36,7 +36,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from . import descendants, kernel
 from .layers import Descriptors, Layers, PartRefused, below, refused_as
@@ -51,23 +50,20 @@ _FLAGS = {"ipc": kernel.NEWIPC, "net": kernel.NEWNET}
 _TRIED_PROCESSES = 4096  # the limit in a trial: it shows whether a user namespace in the child is permitted
 
 
-@dataclass
 class HostWorld:
     """The namespaces that `enter_host` has entered.
 
     `parts` are those of PARTS that this machine permits for it; `refused` says why others (or which places) aren't.
     """
 
-    root: str
-    copy: str
-    layers: Layers
-    parts: frozenset[str] = PARTS
-    refused: Mapping[str, str] = field(default_factory=dict)
-    others: Mapping[str, str] = field(default_factory=dict)  # further directories, and the copy that stands for each
-    covered: str = ""  # leads to what stood at `root` before the copy did; not in children
-    _covered: int = -1
-    _capabilities: kernel.Capabilities = (0, 0, 0, 0)
-    _maker: NamespaceMaker | None = None  # where "pid" is among the parts; not in children
+    def __init__(self, root: str, copy: str, layers: Layers, parts: frozenset[str] = PARTS) -> None:
+        self.root, self.copy, self.layers, self.parts = root, copy, layers, parts
+        self.refused: Mapping[str, str] = {}
+        self.others: Mapping[str, str] = {}  # further directories, and the copy that stands for each
+        self.covered = ""  # leads to what stood at `root` before the copy did; not in children
+        self._covered = -1
+        self._capabilities: kernel.Capabilities = (0, 0, 0, 0)
+        self._maker: NamespaceMaker | None = None  # where "pid" is among the parts; not in children
 
     @property
     def processes(self) -> frozenset[int]:
@@ -296,7 +292,8 @@ def enter_host(
             if below(path, covered):
                 raise PartRefused("mount", path, f"{path} is in the project {covered}, which is covered")
     covering = Layers(root, layers, shared, tuple(sorted(keep)), tree, tuple(others), tuple(outside))
-    world = HostWorld(root, copy, covering, PARTS & frozenset(parts), others=others)
+    world = HostWorld(root, copy, covering, PARTS & frozenset(parts))
+    world.others = others
     world.layers.overlays = "overlay" in world.parts
     world._narrow()
     world._become_host()

@@ -34,23 +34,23 @@ import select
 import signal
 import socket
 import struct
-import traceback
-from dataclasses import dataclass
-from typing import NoReturn
+import sys
 
 from . import descendants, kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 MAKER_TIMEOUT_S = 5.0  # for the maker, and for the end of a namespace
 REASON_LIMIT = 1000  # bytes of an answer
 
 
-@dataclass
 class ProcessNamespace:
     """A namespace that this process has taken. `init` is the pid of its number 1, as seen from outside."""
 
-    init: int
-    descriptor: int
-    pidfd: int
+    def __init__(self, init: int, descriptor: int, pidfd: int) -> None:
+        self.init, self.descriptor, self.pidfd = init, descriptor, pidfd
 
     def fork(self) -> int:
         """Fork as os.fork does; the child is in the namespace. Raises OSError."""
@@ -161,7 +161,7 @@ def _make_for(servers: socket.socket) -> NoReturn:
     except ConnectionError:
         pass  # nobody asks any more
     except BaseException:  # nothing may reach the stack below, which belongs to the host
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
     finally:
         os._exit(0)
 

@@ -32,7 +32,6 @@ what the run has written.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import shutil
@@ -46,7 +45,7 @@ from attrs import define, field, frozen
 
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError
-from msp_bridge.isolation.command import command_line
+from msp_bridge.isolation.command import command_line, reported
 from msp_bridge.isolation.left_out import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.processes import ProcessTree
 from msp_bridge.toolkit.slot import erase
@@ -58,7 +57,7 @@ T = TypeVar("T")
 OFFLINE = frozenset({"overlay", "tmp", "pid", "ipc", "net"})
 STEPS = (OFFLINE, OFFLINE - {"net"}, frozenset({"overlay"}))
 VARIABLE = "MSP_BRIDGE_ISOLATION"
-LAYERS, OPTIONS, REPORT = "msp-bridge-layers", "msp-bridge-isolation.json", "msp-bridge-parts.json"  # beside a sandbox
+LAYERS, OPTIONS, REPORT = "msp-bridge-layers", "msp-bridge-isolation.py", "msp-bridge-parts"  # beside a sandbox
 CACHE = "CACHEDIR.TAG"  # marks build results, as cargo's `target`
 MEANING = {"net": "the network", "tmp": "temporary files", "pid": "processes", "ipc": "queues"}
 
@@ -207,16 +206,14 @@ class Isolation:
             "report": str(home / REPORT),
             "command": list(command),
         }
-        (home / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
-        return command_line({"file": str(home / OPTIONS)})
+        return command_line(options, home / OPTIONS)
 
     def note(self, home: Path) -> None:
         """Note after a run which parts it had, for the log and for `doctor`. Blocks. `home` is that of `command`."""
         try:
-            report = json.loads((home / REPORT).read_text("utf-8"))
-        except (OSError, ValueError):
+            self.parts, self.refused = reported(home / REPORT)
+        except OSError:
             return  # the kernel permits nothing, or the run was ended before
-        self.parts, self.refused = frozenset(report["parts"]), report["refused"]
         if self._logged != self.parts:
             self._logged = self.parts
             log.info("%s: %s", self.tool, self.description)

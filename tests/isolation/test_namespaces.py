@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -446,8 +445,16 @@ def test_parts_can_be_switched_off(place: Place) -> None:
 
 def isolated(place: Place, *arguments: str) -> list[str]:
     world = {"root": str(place.root), "copy": place.path("copy"), "layers": place.path("layers")}
-    main = f"import json, sys; sys.path.append({str(place.base)!r}); from isolation.command import main; main(json.loads(sys.argv[1]))"
-    return place.command("-c", main, json.dumps({**world, "command": arguments}))
+    options = {**world, "command": arguments}
+    main = f"import sys; sys.path.append({str(place.base)!r}); from isolation.command import main; main({options})"
+    return place.command("-c", main)
+
+
+def test_a_command_waits_for_no_slow_import() -> None:
+    argv = [sys.executable, "-I", "-S", "-c", f"{command.BOOT}print(*sys.modules)"]
+    imported = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+    assert "isolation.command" in imported
+    assert not {"dataclasses", "json", "re", "threading", "traceback", "typing"}.intersection(imported)
 
 
 def test_a_command_runs_in_a_world_and_is_seen_to_end_as_it_did(place: Place) -> None:
