@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge.adapter import Project, Surroundings
+from msp_bridge.python_engine.programs.bytecode import VARIABLE
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -33,7 +34,9 @@ async def start_program(
 ) -> JsonLinesProcess:
     """Run `module` of `folder` with the interpreter `python`; see `JsonLinesProcess.start` for the rest."""
     argv: list[str | Path] = [python, PROGRAMS / "__main__.py", folder, module, json.dumps(options)]
-    return await JsonLinesProcess.start(argv, name=name, cwd=cwd, env=env)
+    kept = env.get(VARIABLE)
+    bytecode = None if kept is None else Path(kept)
+    return await JsonLinesProcess.start(argv, name=name, cwd=cwd, env=env, bytecode=bytecode)
 
 
 def mutants_in(value: Any) -> Answer:
@@ -59,8 +62,9 @@ def python_environment(python: Path, cache: Path) -> Mapping[str, str | None]:
     return {
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
         "VIRTUAL_ENV": str(prefix) if (prefix / "pyvenv.cfg").is_file() else None,
-        "PYTHONPYCACHEPREFIX": str(cache / "bytecode"),
-        "PYTHONDONTWRITEBYTECODE": None,
+        VARIABLE: str(cache / "bytecode"),
+        "PYTHONPYCACHEPREFIX": None,
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHOME": None,
         "PY_IGNORE_IMPORTMISMATCH": "1",  # the same module lies in the sandbox
         "PYTEST_CURRENT_TEST": None,

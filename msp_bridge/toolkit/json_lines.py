@@ -25,8 +25,8 @@ The invariants.
   it; therefore `post` never fails on a broken pipe. The end of the output follows and says why.
 
 Damaged bytecode. Python before 3.14 leaves a truncated .pyc file when the disk is full, and fails on it for ever
-after (https://github.com/python/cpython/issues/126606). When the start fails with that symptom and the environment
-names a private `PYTHONPYCACHEPREFIX`, that directory is deleted and the start is tried once more. So is the start of a
+after (https://github.com/python/cpython/issues/126606). When the start fails with that symptom and the program has a
+directory for bytecode of its own, that is deleted and the start is tried once more. So is the start of a
 program that was killed by a signal, as where memory is short.
 """
 
@@ -96,19 +96,19 @@ class JsonLinesProcess:
         name: str,
         cwd: Path,
         env: Mapping[str, str | None] | None = None,
+        bytecode: Path | None = None,
     ) -> JsonLinesProcess:
         """Start `argv` in `cwd`, and wait for its greeting.
 
         `name` names the program in messages: "mutmut's worker". `env` holds changes to our own environment; None
-        removes a variable. Raises `ToolError` when the program can't be started, `ProcessEnded` when it ends or does
-        not greet in time.
+        removes a variable. `bytecode`: where the program's bytecode is kept. Raises `ToolError` when the program can't
+        be started, `ProcessEnded` when it ends or does not greet in time.
         """
         try:
             return await cls._start(argv, name, cwd, env)
         except ProcessEnded as error:
-            kept = (env or {}).get("PYTHONPYCACHEPREFIX")
-            if kept is not None and is_damaged_bytecode(error.problem):
-                await in_thread(forget_bytecode, Path(kept))
+            if bytecode is not None and is_damaged_bytecode(error.problem):
+                await in_thread(forget_bytecode, bytecode)
             elif error.killed:
                 log.warning("%s; it is started again", error.problem)
             else:
@@ -245,5 +245,5 @@ def is_damaged_bytecode(text: str) -> bool:
 
 
 def forget_bytecode(directory: Path) -> None:
-    """Delete a directory of bytecode, as `PYTHONPYCACHEPREFIX` names it. Blocks."""
+    """Delete a directory of bytecode. Blocks."""
     shutil.rmtree(directory, ignore_errors=True)

@@ -13,7 +13,7 @@ import pytest
 from _pytest.assertion import rewrite
 
 from msp_bridge.python_engine.program import PROGRAMS
-from msp_bridge.python_engine.programs.bytecode import is_current, read_beside_plugins
+from msp_bridge.python_engine.programs.bytecode import VARIABLE, is_current, read_beside_plugins
 
 IMPORT = (
     "import sys; sys.path[:0] = [{programs!r}, {place!r}]; import bytecode; bytecode.read_beside_sources(); "
@@ -49,7 +49,7 @@ def imported_from(source: Path, cache: Path) -> Path:
 def printed(code: str, source: Path, cache: Path) -> str:
     """What another process prints."""
     code = code.format(programs=str(PROGRAMS), place=str(source.parent))
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
+    environment = {**os.environ, VARIABLE: str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 

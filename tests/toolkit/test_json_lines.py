@@ -182,7 +182,7 @@ async def test_damaged_bytecode_is_deleted_and_the_start_tried_again(tmp_path: P
     damaged.parent.mkdir()
     damaged.write_bytes(b"")
     code = f"if os.path.exists({str(damaged)!r}): raise EOFError('marshal data too short')\n{ECHO}"
-    process = await start(code, tmp_path, env={"PYTHONPYCACHEPREFIX": str(damaged.parent)})
+    process = await start(code, tmp_path, bytecode=damaged.parent)
     assert not damaged.exists()
     await process.close()
 
@@ -191,7 +191,7 @@ async def test_bytecode_that_stays_damaged_is_an_error_after_one_retry(tmp_path:
     starts = tmp_path / "starts"
     code = f"open({str(starts)!r}, 'a').write('.')\nraise EOFError('marshal data too short')"
     with pytest.raises(ProcessEnded, match="marshal data too short"):
-        await start(code, tmp_path, env={"PYTHONPYCACHEPREFIX": str(tmp_path / "kept")})
+        await start(code, tmp_path, bytecode=tmp_path / "kept")
     assert starts.read_text() == ".."
 
 

@@ -5,6 +5,7 @@ The configuration is read as mutmut itself reads it.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -161,8 +162,11 @@ class Mutants:
 
 def _mutations() -> Mutations:
     """Imported when it is needed: libcst takes its time, and who asks for the files alone doesn't wait for it."""
+    gc.disable()  # a sixth of the import would be the collector's, which finds nothing
     try:
         from .mutations import Mutations
     except ImportError as error:  # the installation is at fault, and no file
         raise SystemExit(f"{type(error).__name__}: {error}") from None
+    gc.freeze()
+    gc.enable()
     return Mutations()

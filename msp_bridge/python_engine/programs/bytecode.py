@@ -2,10 +2,14 @@
 
 Theory of operation
 -------------------
-`PYTHONPYCACHEPREFIX` names a directory of ours, because nothing may be written beside the user's sources. But Python
-then doesn't read there either: the first start would compile the standard library, pytest and all that the project
-needs anew, which takes several times as long as the imports. So a file beside its source is used if it is up to date:
-then nobody writes to it. All other bytecode is read from the cache and written there.
+Nothing may be written beside the user's sources, so `sys.pycache_prefix` is a directory of ours. But Python then
+doesn't read there either: the first start would compile the standard library, pytest and all that the project needs
+anew, which takes several times as long as the imports. So a file beside its source is used if it is up to date: then
+nobody writes to it. All other bytecode is read from the cache and written there.
+
+The variable `VARIABLE` names the directory, and not `PYTHONPYCACHEPREFIX`: what is imported before this module (by
+`site` and by `__main__`) would be compiled, and in each process that tests start, all that it imports. These, and the
+start, read what lies beside the sources and write nothing (`PYTHONDONTWRITEBYTECODE`).
 
 Bytecode is known to be of a source by the source's size, and its time in whole seconds. Of two versions that were saved
 in the same second, the second one would be tested with the code of the first. So a source that was saved just now has
@@ -24,6 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+VARIABLE = "MSP_BRIDGE_BYTECODE"
 HEADER = 16  # bytes; PEP 552
 BY_TIME, UNCHECKED, BY_HASH = 0, 1, 3  # the flags in the header
 MUTATED: set[str] = set()  # names of the files that hold a mutant in this process
@@ -35,7 +40,11 @@ def read_beside_sources() -> None:
     """Serve the imports of this process, and of its forks."""
     from importlib import _bootstrap_external
 
-    if sys.pycache_prefix is None or sys.flags.optimize:
+    sys.pycache_prefix = os.environ.pop(VARIABLE, None)
+    if sys.pycache_prefix is None:
+        return
+    sys.dont_write_bytecode = False
+    if sys.flags.optimize:
         return
     in_cache = _bootstrap_external.cache_from_source
     ending = f".{sys.implementation.cache_tag}.pyc"
