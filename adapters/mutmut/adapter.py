@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from msp_bridge.adapter import Edit, Finding, Mutant, Notice, Project, Result, Scope, Setup
 from msp_bridge.python_adapter import PythonAdapter, is_installed, python_setup
 
-from .configuration import NAMES, REQUIREMENTS, config_file_of, first_configuration, is_configured, place_of_options
+from .configuration import NAMES, REQUIREMENTS, first_configuration, is_configured, place_of_options
 
 if TYPE_CHECKING:
     from msp_bridge.python_engine import TestPlan
@@ -98,13 +98,10 @@ class Mutmut(PythonAdapter):
         async with self._lock:
             if "_discovery" not in vars(self):
                 from .discovery import MutmutDiscovery
-                from .installation import MutmutInstallation
 
-                project = self._project
-                config_file = config_file_of(project)
-                installation = await MutmutInstallation.look(project.python, project.root)
-                installation.check()
-                self._discovery = MutmutDiscovery(project.root, project.cache, installation, config_file)
+                discovery = MutmutDiscovery(self._project)
+                await discovery.start()
+                self._discovery = discovery
             return self._discovery
 
 

@@ -11,7 +11,7 @@ from msp_bridge.text import counted
 
 from .configuration import NAMES, config_file_of, holds_configuration, place_of_options
 from .discovery import MutmutDiscovery, NoSources
-from .installation import MutmutInstallation
+from .installation import MutmutInstallation, interpreter, start_discovery
 
 UNUSED = {
     "mutate_only_covered_lines": "mutants that no test reaches are reported as NoCoverage",
@@ -24,10 +24,12 @@ async def diagnose(
 ) -> AsyncGenerator[Finding, None]:
     """Check everything from the interpreter to the first run of the tests; stop at the first thing that is wrong."""
     try:
-        installation = await MutmutInstallation.look(project.python, project.root)
+        process = await start_discovery(project)
     except BridgeError as error:
         yield Finding.of_error("interpreter", error)
         return
+    installation = MutmutInstallation.of(interpreter(project), process)
+    await process.close()
     yield Finding(True, "interpreter", f"Python {installation.python} in {installation.executable}")
     if installation.fault is not None:
         yield Finding(False, "mutmut", *installation.fault)

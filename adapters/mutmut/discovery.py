@@ -8,11 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.adapter import Edit, Mutant, Notice, Remark, Scope, ToolError, UnusableFile
+from msp_bridge.adapter import Edit, Mutant, Notice, Project, Remark, Scope, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import (
@@ -22,16 +21,14 @@ from msp_bridge.python_engine import (
     TestPlan,
     digest_of_programs,
     mutants_in,
-    python_environment,
-    start_program,
 )
 from msp_bridge.source import in_comment
 from msp_bridge.toolkit import identity
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
-from .configuration import place_of_options, setting_of_sources
-from .installation import PROGRAMS, MutmutInstallation
+from .configuration import config_file_of, place_of_options, setting_of_sources
+from .installation import PROGRAMS, MutmutInstallation, interpreter, start_discovery
 from .left_out import why_no_mutants, why_not_listed
 
 Stamp = tuple[int, int, int]
@@ -56,11 +53,11 @@ class Discovered:
 class MutmutDiscovery:
     """Files are read here, each once for each of its versions, so that offsets and text always belong together."""
 
-    def __init__(self, root: Path, cache: Path, installation: MutmutInstallation, config_file: str | None) -> None:
-        self._root, self._cache, self._config_file = root, cache, config_file
-        self._python, self._installation = installation.executable, installation
-        self._kept, self._configuration = KeptAnswers.of(cache), ""
-        self._program = ListingProgram(lambda: identity(root), self._start)
+    def __init__(self, project: Project) -> None:
+        self._project, self._root, self._config_file = project, project.root, config_file_of(project)
+        self._versions: tuple[str | None, ...] = ()  # of Python, mutmut and its parser
+        self._kept, self._configuration = KeptAnswers.of(project.cache), ""
+        self._program = ListingProgram(lambda: identity(project.root), self._start)
         self._known: dict[str, Discovered] = {}
         self._unasked: dict[str, PythonSource] = {}  # files of which the program knows nothing
 
@@ -112,7 +109,7 @@ class MutmutDiscovery:
         found = await self.files()
         place = place_of_options(self._root, self._config_file)
         return TestPlan(
-            python=self._python,
+            python=interpreter(self._project),
             arguments=tuple(found["arguments"]),
             sources=tuple(found["files"]),
             limit=(found["limit"][0], found["limit"][1]),
@@ -212,20 +209,21 @@ class MutmutDiscovery:
 
     def _key(self, source: PythonSource, configuration: str) -> bytes:
         """Under which the answer about a file is kept. Blocks."""
-        versions = (self._installation.python, self._installation.mutmut, self._installation.libcst)
-        return key_of(digest_of_programs(PROGRAMS), source.path, source.normal, versions, configuration)
+        return key_of(digest_of_programs(PROGRAMS), source.path, source.normal, self._versions, configuration)
+
+    async def start(self) -> None:
+        """Start the program. Raises ToolError if there is none that will do."""
+        await self._program.started()
 
     async def _start(self) -> JsonLinesProcess:
         """Raises ToolError."""
-        return await start_program(
-            self._python,
-            "discovery",
-            {"config_file": self._config_file},
-            name="mutmut's discovery",
-            cwd=self._root,
-            env=python_environment(self._python, self._cache),
-            folder=PROGRAMS,
-        )
+        process = await start_discovery(self._project, self._config_file)
+        installation = MutmutInstallation.of(interpreter(self._project), process)
+        if installation.fault is not None:
+            await process.close()
+            raise ToolError(*installation.fault)
+        self._versions = (installation.python, installation.mutmut, installation.libcst)
+        return process
 
 
 def _without(path: str, why: str) -> Remark:

@@ -6,16 +6,47 @@ from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.adapter import ToolError
-from msp_bridge.python_engine import start_program
+from msp_bridge.adapter import Project, ToolError
+from msp_bridge.python_engine import python_environment, start_program
 from msp_bridge.text import release
 from msp_bridge.toolkit.install import python_install
+from msp_bridge.toolkit.json_lines import JsonLinesProcess
 
 from .configuration import REQUIREMENTS
 
 PROGRAMS = Path(__file__).with_name("programs")  # ours, run by the project's interpreter
 OLDEST_MUTMUT, NEXT_MUTMUT = (3, 8, 1), (4,)
 OLDEST_PYTEST = (9, 2)
+
+
+def interpreter(project: Project) -> Path:
+    """The project's interpreter; raises ToolError when there is none."""
+    if project.python is None:
+        raise ToolError(
+            f"no Python interpreter found for {project.root}",
+            "create an environment in .venv, or name an interpreter with the setting `python`",
+        )
+    return project.python
+
+
+async def start_discovery(project: Project, config_file: str | None = None) -> JsonLinesProcess:
+    """Run the program that greets with what is installed; raises ToolError when no interpreter runs it."""
+    python = interpreter(project)
+    try:
+        return await start_program(
+            python,
+            "discovery",
+            {"config_file": config_file},
+            name="mutmut's discovery",
+            cwd=project.root,
+            env=python_environment(python, project.cache),
+            folder=PROGRAMS,
+        )
+    except ToolError as error:
+        raise ToolError(
+            f"{python} doesn't run as Python 3.10 or later: {error.problem}",
+            "set `python` to the project's interpreter",
+        ) from None
 
 
 @frozen
@@ -30,32 +61,10 @@ class MutmutInstallation:
     pytest: str | None
 
     @classmethod
-    async def look(cls, python: Path | None, root: Path) -> MutmutInstallation:
-        """Run the interpreter; raises ToolError when there is none that runs."""
-        if python is None:
-            raise ToolError(
-                f"no Python interpreter found for {root}",
-                "create an environment in .venv, or name an interpreter with the setting `python`",
-            )
-        try:
-            process = await start_program(
-                python,
-                "installed",
-                {},
-                name=str(python),
-                cwd=root,
-                env={"PYTHONDONTWRITEBYTECODE": "1"},
-                folder=PROGRAMS,
-            )
-        except ToolError as error:
-            raise ToolError(
-                f"{python} doesn't run as Python 3.10 or later: {error.problem}",
-                "set `python` to the project's interpreter",
-            ) from None
-        found = process.greeting
-        await process.close()
+    def of(cls, python: Path, discovery: JsonLinesProcess) -> MutmutInstallation:
+        """From the greeting of the program that `python` runs."""
         names = ("python", "implementation", "mutmut", "libcst", "pytest")
-        return cls(python, **{name: found[name] for name in names})
+        return cls(python, **{name: discovery.greeting[name] for name in names})
 
     @property
     def remedy(self) -> str:
@@ -81,8 +90,3 @@ class MutmutInstallation:
             found = f"pytest {self.pytest} is too old for mutmut {self.mutmut}"
             return f"{found} (9.2 or later is needed) in {self.executable}", self.remedy
         return None
-
-    def check(self) -> None:
-        """Raises ToolError with `fault`."""
-        if (fault := self.fault) is not None:
-            raise ToolError(*fault)
