@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support import programs
 from support.mutmut_trial import Trial
 
 from msp_bridge.isolation import guard
@@ -99,6 +100,62 @@ async def test_no_mutant_sees_the_guard_nor_another_mutant(tmp_path: Path, monke
     assert survived == {"pkg.m.x_writes__mutmut_1", "pkg.m.x_writes__mutmut_2", *UNSEEN}, "the first writes a file"
     assert {result.status for name, result in results.items() if name not in survived} == {Status.KILLED}
     assert not (trial.copy / "left").exists()
+
+
+IN_MEMORY = """
+import importlib, inspect, io, linecache, os, runpy, sys
+from pathlib import Path
+from msp_bridge.isolation import guard
+from msp_bridge.python_engine.programs import bytecode
+from msp_bridge.python_engine.programs.file_edit import FileEdit, digest_of
+from msp_bridge.python_engine.programs.world import World
+
+root = Path(sys.argv[1])
+(root / "copy").mkdir()
+file = root / "copy/subject.py"
+file.write_bytes(b"def f():\\n    return 1\\n")
+os.utime(file, (10**9, 10**9))
+(root / "link").symlink_to(file)
+sys.pycache_prefix = str(root / "bytecode")
+bytecode.read_beside_sources()
+sys.path.insert(0, str(root / "copy"))
+os.chdir(root / "copy")
+import subject  # and its bytecode is there
+world = World(str(root), str(root / "copy"), root / "layers", wanted={"guard"})
+edit = FileEdit("subject.py", digest_of(file.read_bytes()), 20, 21, "2")
+for line in sys.argv[2:]:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            world.put_guarded(edit, [], os.fstat(2))
+            os._exit(eval(line))
+        except BaseException as error:
+            print(type(error), error, flush=True)
+            os._exit(9)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    print("ended" if code == guard.ENDED else code, flush=True)
+"""
+SEEN = {
+    "subject.f()": "1",  # the code is as it was at the fork: `live_code` replaces it
+    "importlib.reload(subject).f()": "2",
+    "sys.modules.pop('subject') and importlib.import_module('subject').f()": "2",
+    "runpy.run_module('subject')['f']()": "2",
+    "'return 2' in inspect.getsource(subject)": "1",
+    "'return 2' in linecache.getline(str(file), 2)": "1",
+    "file.read_text()": "ended",
+    "io.open('subject.py')": "ended",
+    "os.open('subject.py', os.O_RDONLY)": "ended",
+    "os.open('subject.py', os.O_RDONLY, dir_fd=os.open('.', os.O_RDONLY))": "ended",
+    "(root / 'link').read_text()": "ended",
+    "runpy.run_path('subject.py')['f']()": "ended",
+    "linecache.clearcache() or linecache.getline(str(file), 2)": "ended",
+}
+
+
+@pytest.mark.skipif(bool(guard.why_not()), reason="no process can be guarded here")
+def test_a_guarded_job_sees_the_mutated_file_or_ends(tmp_path: Path) -> None:
+    assert dict(zip(SEEN, programs.printed(IN_MEMORY, str(tmp_path), *SEEN), strict=True)) == SEEN
+    assert (tmp_path / "copy/subject.py").read_text() == "def f():\n    return 1\n"
 
 
 def test_a_kernel_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
