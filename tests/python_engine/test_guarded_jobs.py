@@ -108,6 +108,7 @@ from pathlib import Path
 from msp_bridge.isolation import guard
 from msp_bridge.python_engine.programs import bytecode
 from msp_bridge.python_engine.programs.file_edit import FileEdit, digest_of
+from msp_bridge.python_engine.programs.text_reads import TextReads
 from msp_bridge.python_engine.programs.world import World
 
 root = Path(sys.argv[1])
@@ -115,11 +116,14 @@ root = Path(sys.argv[1])
 file = root / "copy/subject.py"
 file.write_bytes(b"def f():\\n    return 1\\n")
 os.utime(file, (10**9, 10**9))
+(root / "copy/other.py").touch()
 (root / "link").symlink_to(file)
 sys.pycache_prefix = str(root / "bytecode")
 bytecode.read_beside_sources()
 sys.path.insert(0, str(root / "copy"))
 os.chdir(root / "copy")
+noted = []
+reads = TextReads(str(root / "copy"), note=noted.append, hide=noted.clear)
 import subject  # and its bytecode is there
 world = World(str(root), str(root / "copy"), root / "layers", wanted={"guard"})
 edit = FileEdit("subject.py", digest_of(file.read_bytes()), 20, 21, "2")
@@ -142,6 +146,8 @@ SEEN = {
     "runpy.run_module('subject')['f']()": "2",
     "'return 2' in inspect.getsource(subject)": "1",
     "'return 2' in linecache.getline(str(file), 2)": "1",
+    "reads.begin() or importlib.import_module('other') and len(noted)": "0",
+    "reads.begin() or len((root / 'copy/other.py').read_text()) + len(noted)": "1",
     "file.read_text()": "ended",
     "io.open('subject.py')": "ended",
     "os.open('subject.py', os.O_RDONLY)": "ended",

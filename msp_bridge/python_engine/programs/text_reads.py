@@ -24,7 +24,9 @@ REPORTS = {"from_item_and_call", "pytest_make_collect_report", "warning_record_t
 CALL = "from_call"  # of pytest: it runs a part of a test, or collects
 REWRITING = {"_read_pyc", "_rewrite_test"}
 LISTS = {"os.listdir", "os.scandir"}
-LATE = os.path.join(os.path.dirname(__file__), "late_imports.py")
+LATE, IN_MEMORY = (
+    os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("late_imports", "mutant_in_memory")
+)
 
 
 class TextReads:
@@ -93,8 +95,10 @@ class TextReads:
 
 
 def _callers(frame: types.FrameType | None) -> Iterator[types.CodeType]:
+    """But for what a guarded job puts between the import system and its files."""
     while frame is not None:
-        yield frame.f_code
+        if frame.f_code.co_filename != IN_MEMORY:
+            yield frame.f_code
         frame = frame.f_back
 
 
