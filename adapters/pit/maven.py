@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -80,11 +80,11 @@ async def tool_class_path(directory: Path, artifacts: Sequence[Artifact]) -> tup
     return tuple((await in_thread(reading.text, directory / CLASS_PATH)).strip().split(":"))
 
 
-async def run(root: Path, what: str, *arguments: str) -> None:
-    """Run Maven in `root`; raises `ToolError`, in which the goals are called `what`."""
-    problem = await _problem(root, "-o", *arguments)
+async def run(root: Path, what: str, *arguments: str, heard: Callable[[bytes], object] = lambda _: None) -> None:
+    """Run Maven in `root`; `heard` gets what it prints. Raises `ToolError`, in which the goals are called `what`."""
+    problem = await _problem(root, heard, "-o", *arguments)
     if problem is not None and SAYS_ABSENT.search(problem):
-        problem = await _problem(root, *arguments)
+        problem = await _problem(root, heard, *arguments)
     if problem is not None:
         raise ToolError(f"`mvn {what}` fails: {shown(problem, root)}", "correct what it says")
 
@@ -99,7 +99,7 @@ def shown(printed: str, root: Path) -> str:
     return text.replace(f"{root.resolve()}{os.sep}", "").replace(f"{root}{os.sep}", "")[:SHOWN_CHARS]
 
 
-async def _problem(root: Path, *arguments: str) -> str | None:
+async def _problem(root: Path, heard: Callable[[bytes], object], *arguments: str) -> str | None:
     """Return what Maven prints if it fails."""
     options = f"{QUICK_START} {os.environ.get('MAVEN_OPTS', '')}"
     argv = [maven(root), "--batch-mode", "--quiet", "-Dstyle.color=never", *arguments]
@@ -107,6 +107,7 @@ async def _problem(root: Path, *arguments: str) -> str | None:
         printed = bytearray()
         while piece := await tree.read():
             printed = (printed + piece)[: 1 << 20]
+            heard(piece)
         if await tree.exited() == 0:
             return None
         return printed.decode("utf-8", "replace") + tree.errors

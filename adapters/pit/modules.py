@@ -118,12 +118,12 @@ class MavenModules:
         """Implement `HasFreshResults`; raises `ToolError`, `ConfigurationError`."""
         async with self._builds.current() as build:
             current = await in_thread(as_discovered, build.root, [result.mutant for result in results])
-            chosen = []
-            for module in build.modules:
+            modules, chosen = build.modules, []
+            for module in modules:
                 here = {each.mutant.handle.key: each for each in results if each.mutant.handle.module == module.name}
-                rows = await (await build.host(module)).mutants() if here else ()
-                chosen.append(Chosen(module, here, [row["key"] for row in rows]))
-        answers = await fresh_answers(self._project.root.resolve(), chosen, self._project.jobs)
+                if here:
+                    chosen.append(Chosen(module, here, await build.tools.of(module)))
+        answers = await fresh_answers(self._project.root.resolve(), modules, chosen, self._project.jobs)
         found = [(mutant, answers.get((mutant.handle.module, mutant.handle.key))) for mutant in current]
         return [result(mutant, None, answer) for mutant, answer in found if answer is not None]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,11 +18,14 @@ from attrs import astuple, frozen
 from msp_bridge.concurrency import in_thread
 
 from .builds import POM
-from .configuration import PLUGIN
+from .configuration import PLUGIN, Artifact
 from .maven import Module, run
 from .tool import JUNIT5_PLUGIN, artifacts
 
 GROUP = "org.pitest"
+SAMPLE = "+MSP_BRIDGE"  # a feature of PIT: that of `programs/SampledMutants.java`
+SERVICES = ("build.MutationInterceptorFactory", "MutationResultListenerFactory")  # which that class implements
+OF_SAMPLE = Artifact("msp-bridge", "msp-bridge-sample", "1")
 EXECUTION = "msp-bridge"
 GOAL = f"mutationCoverage@{EXECUTION}"
 REPORTS = ".msp-bridge-pit"  # in the directory of each module of the copy
@@ -44,30 +48,53 @@ SKIPPED = {"skip": "true"}
 
 @frozen
 class PluginRuns:
-    """Runs in the copy at `copy`, which is compiled by the first one; `modules` are all that it has."""
+    """Runs in the copy at `copy`, which is compiled by the first one; `modules` are all that it has.
+
+    `samples` has a jar for each module that is not skipped, by its name: with the feature SAMPLE, only the mutants are
+    tested whose keys stand in it.
+    """
 
     copy: Path
     modules: Sequence[Module]
+    samples: Mapping[str, Path]
 
     def reports(self, module: Module) -> Path:
         """Where the last run of `module` has put its reports."""
         return self.copy / module.name / REPORTS
 
-    async def run(self, settings: Mapping[str, Mapping[str, str | tuple[str, ...]]], *options: str) -> None:
+    async def run(
+        self,
+        settings: Mapping[str, Mapping[str, str | tuple[str, ...]]],
+        *options: str,
+        heard: Callable[[bytes], object] = lambda _: None,
+    ) -> None:
         """Run it with these `settings` of modules, by their names; the others are skipped. Raises `ToolError`."""
         for version in sorted({each.configuration.version for each in self.modules if each.name in settings}):
             await in_thread(self._write_all, settings, version)
-            await run(self.copy, f"pitest:{GOAL}", "test-compile", f"{GROUP}:{PLUGIN}:{version}:{GOAL}", *options)
+            goal = f"{GROUP}:{PLUGIN}:{version}:{GOAL}"
+            await run(self.copy, f"pitest:{GOAL}", "test-compile", goal, *options, heard=heard)
 
     def _write_all(self, settings: Mapping[str, Mapping[str, str | tuple[str, ...]]], version: str) -> None:
         for each in self.modules:
             here = settings.get(each.name) if each.configuration.version == version else None
             if here is not None:
                 shutil.rmtree(self.reports(each), ignore_errors=True)
-            _write(self.copy / each.name / POM, each, SKIPPED if here is None else {**SETTINGS, **here})
+            written = SKIPPED if here is None else {**SETTINGS, **here}
+            _write(self.copy / each.name / POM, each, written, self.samples.get(each.name))
 
 
-def _write(pom: Path, module: Module, settings: Mapping[str, str | tuple[str, ...]]) -> None:
+def write_sample(jar: Path, program: Path, keys: Iterable[str]) -> Path:
+    """Write the `jar` of a sample: the plug-in, which is in our `program`, and the `keys` of its mutants. Blocks."""
+    with zipfile.ZipFile(jar, "w") as packed:
+        for file in program.rglob("*.class"):
+            packed.write(file, file.relative_to(program))
+        for service in SERVICES:
+            packed.writestr(f"META-INF/services/org.pitest.mutationtest.{service}", "SampledMutants")
+        packed.writestr("msp-bridge-keys", "\n".join(keys))
+    return jar
+
+
+def _write(pom: Path, module: Module, settings: Mapping[str, str | tuple[str, ...]], sample: Path | None) -> None:
     """Write the execution into the `pom`. Names lose their namespace, without which Maven reads them, too."""
     text = pom.read_bytes()
     prolog = PROLOG.match(text)  # a build may want the licence in it
@@ -75,7 +102,8 @@ def _write(pom: Path, module: Module, settings: Mapping[str, str | tuple[str, ..
     project.attrib.clear()
     for element in project.iter():
         element.tag = element.tag.rpartition("}")[2]
-    executions = _child(_plugin(_child(_child(project, "build"), "plugins"), module), "executions")
+    plugin = _plugin(_child(_child(project, "build"), "plugins"), module, sample)
+    executions = _child(plugin, "executions")
     for execution in executions.findall(f"execution[id='{EXECUTION}']"):
         executions.remove(execution)
     execution = ElementTree.SubElement(executions, "execution")
@@ -91,8 +119,8 @@ def _write(pom: Path, module: Module, settings: Mapping[str, str | tuple[str, ..
     pom.write_bytes((prolog[0] if prolog else b"") + ElementTree.tostring(project))  # ASCII is in each encoding
 
 
-def _plugin(plugins: ElementTree.Element, module: Module) -> ElementTree.Element:
-    """The element of the plug-in, with its version and what the tests need."""
+def _plugin(plugins: ElementTree.Element, module: Module, sample: Path | None) -> ElementTree.Element:
+    """The element of the plug-in, with its version, what the tests need, and the jar of the sample."""
     plugin = next((each for each in plugins if each.findtext("artifactId") == PLUGIN), None)
     if plugin is None:
         plugin = ElementTree.SubElement(plugins, "plugin")
@@ -100,11 +128,15 @@ def _plugin(plugins: ElementTree.Element, module: Module) -> ElementTree.Element
     _child(plugin, "version").text = module.configuration.version
     dependencies = _child(plugin, "dependencies")
     known = {dependency.findtext("artifactId") for dependency in dependencies}
-    for artifact in artifacts(module):
-        if artifact.name == JUNIT5_PLUGIN.name and artifact.name not in known:
+    missing = [artifact for artifact in artifacts(module) if artifact.name == JUNIT5_PLUGIN.name]
+    missing += [] if sample is None else [OF_SAMPLE]
+    for artifact in missing:
+        if artifact.name not in known:
             dependency = ElementTree.SubElement(dependencies, "dependency")
             for name, text in zip(("groupId", "artifactId", "version"), astuple(artifact), strict=True):
                 _child(dependency, name).text = text
+            if artifact is OF_SAMPLE:
+                _child(dependency, "scope").text, _child(dependency, "systemPath").text = "system", str(sample)
     return plugin
 
 

@@ -171,7 +171,7 @@ class TerminalRun:
                 from msp_bridge.cli.verification import CommandOfVerification, verify_results
 
                 command = CommandOfVerification(self.verify_command, [each.test for each in self.told.of(FailingTest)])
-                await verify_results(workspace, self.results.values(), self.verify, command, console)
+                await verify_results(workspace, self.results.values(), self.verify, command, console, lines)
         if self.told.failures:
             raise SeveralErrors(self.told.failures)
 

@@ -14,7 +14,9 @@ from rich.text import Text
 from msp_bridge.adapter import HasFreshResults, HasTestCommand
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.model import Result
-from msp_bridge.reports.terminal import is_terminal
+from msp_bridge.notices import PhaseReport
+from msp_bridge.phases import heard_by
+from msp_bridge.reports.terminal import PhaseLines, is_terminal
 from msp_bridge.testing.comparison import Difference, FreshTool, Verification, is_verifiable
 from msp_bridge.testing.oracle import Oracle, is_pytest
 from msp_bridge.text import counted
@@ -42,9 +44,14 @@ class CommandOfVerification:
 
 
 async def verify_results(
-    workspace: Workspace, results: Iterable[Result], count: int, command: CommandOfVerification, console: Console
+    workspace: Workspace,
+    results: Iterable[Result],
+    count: int,
+    command: CommandOfVerification,
+    console: Console,
+    lines: PhaseLines | None,
 ) -> None:
-    """Check `count` of the results, drawn at random from all tools', and show which differ.
+    """Check `count` of the results, drawn at random from all tools', and show which differ; `lines` say each phase.
 
     Raises BridgeError when any does, and BaselineError when the tests don't pass without a mutant.
     """
@@ -53,7 +60,7 @@ async def verify_results(
     for result in secrets.SystemRandom().sample(verifiable, min(count, len(verifiable))):
         if (tool := workspace.projects.owner(result.mutant.path)) is not None:
             of_tool.setdefault(tool, []).append(result)
-    found = [await _verify(workspace, tool, drawn, command, console) for tool, drawn in of_tool.items()]
+    found = [await _verify(workspace, tool, drawn, command, console, lines) for tool, drawn in of_tool.items()]
     total = sum(verification.checked for verification in found)
     different = sum(len(verification.differences) for verification in found)
     unsteady = sum(len(verification.unsteady) for verification in found)
@@ -69,7 +76,12 @@ async def verify_results(
 
 
 async def _verify(
-    workspace: Workspace, tool: MountedAdapter, drawn: list[Result], command: CommandOfVerification, console: Console
+    workspace: Workspace,
+    tool: MountedAdapter,
+    drawn: list[Result],
+    command: CommandOfVerification,
+    console: Console,
+    lines: PhaseLines | None,
 ) -> Verification:
     """Verify one tool; each difference is shown as soon as it is known, since a fresh process may take minutes."""
     projects = workspace.projects
@@ -84,6 +96,9 @@ async def _verify(
         if difference is not None:
             console.print(str(difference), soft_wrap=True)
 
+    def show_phase(phase: PhaseReport) -> None:
+        wait.update(Text(f"{tool.label}: {phase}"))
+
     inner = [evolve(each, mutant=evolve(each.mutant, path=each.mutant.path[len(tool.folder) :])) for each in drawn]
     if is_terminal(console):
         wait.start()
@@ -92,7 +107,8 @@ async def _verify(
             if command.named is not None:
                 console.print(f"{tool.label}: the tool itself says what is right, not --verify-command")
             fresh = FreshTool(tool.adapter)
-            return await fresh.compare(inner, known=await fresh.verdicts(inner), report=report)
+            with heard_by(show_phase if lines is None else lines.show):
+                return await fresh.compare(inner, known=await fresh.verdicts(inner), report=report)
         oracle = await Oracle.of(projects.root / tool.folder, await command.of(tool))
         return await oracle.compare(inner, jobs=projects.configuration.jobs or 1, report=report)
     except asyncio.CancelledError:

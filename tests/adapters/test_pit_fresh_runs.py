@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from attrs import evolve
 from msp_bridge.adapters.pit import mutated_runs, plugin_runs
 from msp_bridge.adapters.pit.configuration import ModuleConfiguration, configurations
-from msp_bridge.adapters.pit.fresh_runs import Chosen, fresh_answers
+from msp_bridge.adapters.pit.fresh_runs import PREPARING, TESTED, TESTING, Chosen, fresh_answers
 from msp_bridge.adapters.pit.maven import Module
 from msp_bridge.adapters.pit.plugin_runs import EXECUTION, REPORTS
-from msp_bridge.adapters.pit.tool import JUNIT5_PLUGIN
+from msp_bridge.adapters.pit.tool import JUNIT5_PLUGIN, Tool
 
+from msp_bridge import phases
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status, ToolError
 from msp_bridge.testing.left_behind import TreeState
 
@@ -36,6 +40,7 @@ KEYS = [
     for indexes in ("5, 9", "7")
 ]
 OTHER = f"a.D.more()I[1]{MATH}"
+Heard = Callable[[bytes], object]
 MUTANT = Mutant("B.java", "Math", Location(Position(1, 1), Position(1, 2)), "-")
 RESULT = Result(MUTANT, Status.KILLED, killed_by=("a.BTest.t",))
 SIGNATURE = f"methodDesc=([Ljava/lang/String;)V], indexes=[7], mutator={MATH}]"
@@ -65,21 +70,35 @@ def root(tmp_path: Path) -> Path:
 
 
 def chosen(root: Path, *keys: str) -> Chosen:
-    return Chosen(Module("", configured(root), ()), dict.fromkeys(keys, RESULT), [*KEYS, OTHER])
+    program = root.parent / "program"
+    write(program / "org" / "A.class", "")
+    return Chosen(Module("", configured(root), ()), dict.fromkeys(keys, RESULT), Tool((), program))
 
 
-async def test_the_plug_in_tests_few_methods_in_a_fresh_copy(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, poms, called = TreeState.of(root), [], []
+async def fresh(root: Path, *asked: Chosen, jobs: int = 1) -> dict[tuple[str, str], dict[str, Any]]:
+    return await fresh_answers(root, [each.module for each in asked], asked, jobs)
 
-    async def run(copy: Path, what: str, *arguments: str) -> None:
+
+async def test_the_plug_in_tests_a_sample_in_a_fresh_copy(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, poms, called, packed, said = TreeState.of(root), [], [], {}, []
+    monkeypatch.setattr(phases, "BRIEF_S", 0)
+    monkeypatch.setattr(phases, "EVERY_S", 0)
+
+    async def run(copy: Path, what: str, *arguments: str, heard: Heard) -> None:
         called.append((what, arguments))
+        for piece in (b"- ", TESTED[:9], TESTED[9:] + b"\n\x08/" + TESTED + b"\n"):
+            heard(piece)
+        jar = ElementTree.parse(copy / "pom.xml").findtext(".//dependency/systemPath")
+        with zipfile.ZipFile(jar or "") as sample:
+            packed.update({name: sample.read(name).decode() for name in sample.namelist()})
         assert not (copy / "target").exists()
         assert copy != root
         poms.append((copy / "pom.xml").read_bytes())
         write(copy / REPORTS / "mutations.xml", REPORT)
 
     monkeypatch.setattr(plugin_runs, "run", run)
-    answers = await fresh_answers(root, [chosen(root, KEYS[0], KEYS[3])], 3)
+    with phases.heard_by(lambda report: said.append(str(report))):
+        answers = await fresh(root, chosen(root, KEYS[0], KEYS[3]), jobs=3)
     assert {key: (answer["status"], answer["killing"], answer["run"]) for key, answer in answers.items()} == {
         ("", KEYS[0]): ("KILLED", ["a.BTest.t(a.BTest)"], 2),
         ("", KEYS[3]): ("SURVIVED", [], 3),
@@ -96,13 +115,14 @@ async def test_the_plug_in_tests_few_methods_in_a_fresh_copy(root: Path, monkeyp
     assert configuration.findtext("mutationUnitSize") == "1"
     assert configuration.findtext("threads") == "3"
     assert [each.text for each in configuration.findall("targetClasses/param")] == ["a.B$C"]
-    assert [each.text for each in configuration.findall("excludedMethods/param")] == ["toString"]
+    assert configuration.find("excludedMethods") is None  # it is as the pom says
+    assert [each.text for each in configuration.findall("features/param")] == ["+EXPORT", "+MSP_BRIDGE"]
+    assert packed["msp-bridge-keys"].split("\n") == [KEYS[0], KEYS[3]]
+    assert "org/A.class" in packed
+    assert [text for name, text in packed.items() if name.startswith("META-INF/services/")] == ["SampledMutants"] * 2
+    assert [said[0], said[-1]] == [PREPARING, f"{TESTING}: 2 of 2"]
     assert {each.get("combine.self") for each in configuration} == {"override"}
     assert TreeState.of(root) == before
-
-
-async def test_the_other_methods_of_the_class_are_left_out(root: Path) -> None:
-    assert chosen(root, KEYS[0]).settings(1)["excludedMethods"] == ("<init>", "toString")
 
 
 async def test_modules_of_another_version_of_pit_are_skipped_meanwhile(
@@ -115,14 +135,15 @@ async def test_modules_of_another_version_of_pit_are_skipped_meanwhile(
     old = Module("old", plain, ("/m2/junit-platform-engine-1.10.2.jar",))
     skipped = []
 
-    async def run(copy: Path, what: str, *arguments: str) -> None:
+    async def run(copy: Path, what: str, *arguments: str, heard: Heard) -> None:
         pair = [ElementTree.parse(copy / name / "pom.xml") for name in ("", "old")]
         skipped.append([pom.findtext(".//execution/configuration/skip") for pom in pair])
         assert [len(pom.findall(".//execution")) for pom in pair] == [1, 1]
         assert pair[1].findtext(".//dependency/artifactId") == JUNIT5_PLUGIN.name
 
     monkeypatch.setattr(plugin_runs, "run", run)
-    assert await fresh_answers(root, [chosen(root, KEYS[0]), Chosen(old, {OTHER: RESULT}, [OTHER])], 1) == {}
+    here = chosen(root, KEYS[0])
+    assert await fresh(root, here, Chosen(old, {OTHER: RESULT}, here.tool)) == {}
     assert skipped == [["true", None], [None, "true"]]
 
 
@@ -143,7 +164,7 @@ async def test_where_pit_contradicts_a_result_its_tests_of_the_mutated_class_dec
     """PIT says Survived, and a test of `a.BTest` has killed the mutant in the run."""
     outcomes, seen = iter(["passes", control, mutated]), []
 
-    async def run(copy: Path, what: str, *arguments: str) -> None:
+    async def run(copy: Path, what: str, *arguments: str, heard: Heard) -> None:
         compiled = copy / "target" / "classes" / "a" / "B$C.class"
         if not compiled.exists():
             write(compiled, "project's")
@@ -167,7 +188,7 @@ async def test_where_pit_contradicts_a_result_its_tests_of_the_mutated_class_dec
 
     monkeypatch.setattr(plugin_runs, "run", run)
     monkeypatch.setattr(mutated_runs, "TIMEOUT_MARGIN_S", 0.2)
-    answers = await fresh_answers(root, [chosen(root, KEYS[3])], 1)
+    answers = await fresh(root, chosen(root, KEYS[3]))
     assert answers["", KEYS[3]]["status"] == status
     runs = [("project's", [], False), ("project's", ["a.BTest"], True), ("mutant's", ["a.BTest"], True)]
     assert seen == runs[: 3 if control == "passes" else 2]
@@ -179,9 +200,9 @@ def write(file: Path, text: str) -> None:
 
 
 async def test_a_report_that_is_no_xml_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run(copy: Path, what: str, *arguments: str) -> None:
+    async def run(copy: Path, what: str, *arguments: str, heard: Heard) -> None:
         write(copy / REPORTS / "mutations.xml", "<mutations>")
 
     monkeypatch.setattr(plugin_runs, "run", run)
     with pytest.raises(ToolError, match="PIT's report can't be read"):
-        await fresh_answers(root, [chosen(root, KEYS[0])], 1)
+        await fresh(root, chosen(root, KEYS[0]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
 from support.java_trees import adapter_on, copied, discovered, key, needs_pit, results_of
 
 from msp_bridge.adapter import Result, Status
@@ -49,13 +48,8 @@ class LazyTest {
 MINION = "org.pitest.mutationtest.execute.MutationTestMinion"
 
 
-@pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tools")
-
-
-async def test_verdicts_are_those_of_pit_with_a_new_jvm_for_each_mutant(tmp_path: Path, tools: Path) -> None:
-    async with adapter_on(copied(tmp_path), tools) as adapter:
+async def test_verdicts_are_those_of_pit_with_a_new_jvm_for_each_mutant(tmp_path: Path, pit_tools: Path) -> None:
+    async with adapter_on(copied(tmp_path), pit_tools) as adapter:
         mutants = [mutant for mutant in await discovered(adapter, PRICE) if mutant.location.start.line == 8]
         results = await results_of(adapter, mutants)
         right, wrong = results["8 Math"], Result(results["8 Math (3)"].mutant, Status.KILLED)  # no test kills it
@@ -66,22 +60,22 @@ async def test_verdicts_are_those_of_pit_with_a_new_jvm_for_each_mutant(tmp_path
     assert [fresh.agrees(each, known[each.mutant]) for each in (right, wrong)] == [True, False]
 
 
-async def test_what_is_computed_once_is_computed_with_the_mutant(tmp_path: Path, tools: Path) -> None:
+async def test_what_is_computed_once_is_computed_with_the_mutant(tmp_path: Path, pit_tools: Path) -> None:
     """PIT's plug-in for JUnit 5 runs the test before the mutant is in the class: Maven's own run decides."""
     root = copied(tmp_path)
     for path, text in OF_LAZY.items():
         (root / path).write_text(text, "utf-8")
-    async with adapter_on(root, tools) as adapter:
+    async with adapter_on(root, pit_tools) as adapter:
         results = await results_of(adapter, await discovered(adapter, LAZY))
         assert results["14 EmptyObjectReturnVals"].status is Status.KILLED
         checked = await FreshTool(adapter).compare(list(results.values()))
     assert (checked.checked, checked.differences, checked.unsteady) == (len(results), (), ())
 
 
-async def test_a_cancel_ends_the_tool(tmp_path: Path, tools: Path) -> None:
+async def test_a_cancel_ends_the_tool(tmp_path: Path, pit_tools: Path) -> None:
     """`adapter_on` looks for what is left."""
     running = RunningProcesses()
-    async with adapter_on(copied(tmp_path), tools) as adapter:
+    async with adapter_on(copied(tmp_path), pit_tools) as adapter:
         mutants = await discovered(adapter, STOCK)
         endless = next(mutant for mutant in mutants if key(mutant) == "23 Math")
         verifying = asyncio.create_task(adapter.fresh_results([Result(endless, Status.TIMEOUT)]))

@@ -44,6 +44,7 @@ def test_a_tool_whose_mutants_are_no_text_is_asked_itself(project: Path) -> None
         "scripted: the tool itself says what is right, not --verify-command",
         "verified 4 mutants in fresh processes: 0 differ",
     ]
+    assert "msp-bridge: asking the tool again …\n" in done.stderr
     script(project, fresh={"plus": "Survived"})
     done = bridge(project, "run", "--verify", "9")
     assert done.returncode == 1

@@ -319,7 +319,7 @@ final class Analysis {
         return Glob.toGlobPredicates(texts(name));
     }
 
-    private static String key(MutationDetails mutant) {
+    static String key(MutationDetails mutant) {
         MutationIdentifier id = mutant.getId();
         return id.getClassName().asJavaName() + "." + id.getLocation().getMethodName() + id.getLocation().getMethodDesc()
             + id.getIndexes() + id.getMutator();

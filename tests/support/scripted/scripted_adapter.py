@@ -187,6 +187,7 @@ class Scripted:
             self._log("closed")
 
     async def _fresh_results(self, results: Sequence[Result]) -> list[Result]:
+        report_phase("asking the tool again")
         fresh, mutants = self._script()["fresh"], [result.mutant for result in results]
         return [Result(each, Status(fresh[each.mutator])) for each in mutants if each.mutator in fresh]
 
