@@ -4,5 +4,5 @@
 (with-eval-after-load 'eglot
   (add-to-list 'eglot-server-programs
                '((python-mode python-ts-mode js-mode js-ts-mode typescript-ts-mode csharp-mode rust-mode rust-ts-mode
-                 go-mode go-ts-mode java-mode java-ts-mode)
+                 go-mode go-ts-mode java-mode java-ts-mode kotlin-mode kotlin-ts-mode)
                  . ("msp-bridge" "serve" "stdio" "--dialect" "lsp"))))

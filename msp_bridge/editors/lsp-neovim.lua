@@ -5,7 +5,7 @@
 local command = { "msp-bridge", "serve", "stdio", "--dialect", "lsp" }
 local filetypes = {
   "python", "javascript", "javascriptreact", "typescript", "typescriptreact", "vue", "svelte", "cs", "rust",
-  "go", "java",
+  "go", "java", "kotlin",
 }
 local markers = { "msp-bridge.toml", ".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod", "pom.xml" }
 local settings = { testOnSave = "changed" } -- or "file", "off"

@@ -404,6 +404,8 @@ def test_what_is_printed_is_installed_with_the_package() -> None:
     "file", [*(EDITOR_FILES / f"lsp-{name}" for name in ("neovim.lua", "emacs.el", "sublime.json", "jetbrains.json")), MANIFEST],
     ids=lambda file: file.name,
 )  # fmt: skip
-@pytest.mark.parametrize("language", ["python", "javascript|js", "typescript|ts", "csharp|cs", "rust", "go", "java"])
+@pytest.mark.parametrize(
+    "language", ["python", "javascript|js", "typescript|ts", "csharp|cs", "rust", "go", "java", "kotlin|Kotlin"]
+)
 def test_the_settings_for_several_languages_have_that_of_each_tool(file: Path, language: str) -> None:
     assert re.search(rf"\b({language})\b", file.read_text())
