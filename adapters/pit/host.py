@@ -166,20 +166,21 @@ class Host:
         self._testing += 1
         try:
             arguments = await self._arguments(key)
-            answer = await self._testers.test(arguments) if self._testers and arguments else None
-            return answer if answer is not None and answer["status"] == KILLED else None
+            answer = await self._testers.test(arguments) if self._testers and arguments else {}
+            return answer if answer.get("status") == KILLED else None
         finally:
             self._testing -= 1
 
     async def test(self, key: str) -> dict[str, Any]:
-        """Test a mutant: `status` and `exit` in PIT's words, `killing` tests, how many tests have `run`."""
+        """Test a mutant: `status` and `exit` in PIT's words, `killing` tests, how many tests have `run`, an `error`."""
         tests = (await self.tests())[key]
         self._testing += 1
         try:
             arguments = await self._arguments(key) if self._testers is not None else None
-            answer = await self._testers.test(arguments) if self._testers and arguments else None
-            if answer is None or (answer["status"] == SURVIVED and not all_ran(tests, answer["run"])):
-                answer = await self._test_alone(key)
+            answer = await self._testers.test(arguments) if self._testers and arguments else {}
+            status = answer.get("status")
+            if status is None or (status == SURVIVED and not all_ran(tests, answer["run"])):
+                answer = {"error": answer.get("error")} | await self._test_alone(key)
             return answer
         finally:
             self._testing -= 1

@@ -15,7 +15,7 @@ from msp_bridge.toolkit import JobScheduler
 
 from .builds import Build, Builds
 from .fresh_runs import Chosen, fresh_answers
-from .host import Host
+from .host import SHOWN_CHARS, Host
 from .installation import java
 from .listing import ModuleListing
 from .maven import Module
@@ -155,14 +155,16 @@ async def _test(host: Host, tests: Mapping[str, Sequence[str]], mutant: Mutant) 
 
 def result(mutant: Mutant, tests: Sequence[str] | None, answer: Mapping[str, Any]) -> Result:
     """The result that the host's `answer` to a test of `mutant` says; `tests` cover it, None if that is not known."""
-    status = answer["status"]
+    status, error = answer["status"], answer.get("error")
     reason = REASONS.get(status)
+    if status == "RUN_ERROR":
+        reason = f"{reason} (exit {answer['exit']})" + (f": {' '.join(error.split())[:SHOWN_CHARS]}" if error else "")
     return Result(
         mutant,
         STATUSES[status],
         covered_by=None if tests is None else tuple(map(readable_name, tests)),
         killed_by=killing_tests(answer["killing"]) or None,
-        status_reason=f"{reason} (exit {answer['exit']})" if status == "RUN_ERROR" else reason,
+        status_reason=reason,
         tests_completed=answer["run"],
     )
 

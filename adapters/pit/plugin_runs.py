@@ -19,7 +19,7 @@ from msp_bridge.concurrency import in_thread
 
 from .builds import POM
 from .configuration import PLUGIN, Artifact
-from .maven import Module, run
+from .maven import QUICK_START, Module, run
 from .tool import JUNIT5_PLUGIN, artifacts
 
 GROUP = "org.pitest"
@@ -79,8 +79,16 @@ class PluginRuns:
             here = settings.get(each.name) if each.configuration.version == version else None
             if here is not None:
                 shutil.rmtree(self.reports(each), ignore_errors=True)
-            written = SKIPPED if here is None else {**SETTINGS, **here}
+            written = SKIPPED if here is None else {**SETTINGS, **_of_jvms(each), **here}
             _write(self.copy / each.name / POM, each, written, self.samples.get(each.name))
+
+
+def _of_jvms(module: Module) -> dict[str, str | tuple[str, ...]]:
+    """The arguments of the JVMs: those of the pom after QUICK_START, since most of their time is the JIT compiler's."""
+    return {
+        "jvmArgs": (QUICK_START, *module.configuration.lists["jvmArgs"]),
+        "argLine": "-Dmsp-bridge=verify",  # that of the pom, or of Surefire, is in the list
+    }
 
 
 def write_sample(jar: Path, program: Path, keys: Iterable[str]) -> Path:

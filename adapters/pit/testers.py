@@ -75,21 +75,21 @@ class Testers:
     _idle: list[_Tester] = field(factory=list, init=False)
     _closed: bool = field(default=False, init=False)
 
-    async def test(self, arguments: str) -> dict[str, Any] | None:
-        """Test the mutant that `arguments` of PIT's minion are for. None: a JVM of its own must decide.
+    async def test(self, arguments: str) -> dict[str, Any]:
+        """Test the mutant that `arguments` of PIT's minion are for. No "status": a JVM of its own must decide.
 
-        Raises `ToolError` when the testers were closed.
+        Then "error" says why, if it was an error. Raises `ToolError` when the testers were closed.
         """
         try:
             async with self._tester() as tester:
                 answer = await tester.process.ask({"arguments": arguments})
                 tester.tested += 1
                 tester.reusable = not answer["changed"] and tester.tested < MUTANTS
-                return answer if "status" in answer else None
-        except ToolError:  # it could not be started, or has ended
+                return answer
+        except ToolError as error:  # it could not be started, or has ended
             if self._closed:
                 raise
-            return None
+            return {"error": error.problem}
 
     @contextlib.asynccontextmanager
     async def _tester(self) -> AsyncIterator[_Tester]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from attrs import evolve
 from msp_bridge.adapters.pit import Pit
 from support.java_trees import adapter_on, cache_with, copied, discovered, key, needs_pit, processes, results_of
 
@@ -126,6 +127,22 @@ async def test_mutants_share_a_jvm_but_nothing_that_one_has_left(shop: Pit, runn
         testers.append(processes(running, "Tester"))
     assert testers[0] == testers[1] != []
     assert len(testers[2]) == len(testers[1]) - 1  # a thread is left: the JVM is of no more use
+
+
+async def test_the_error_that_ends_a_test_is_known_to_the_user(shop: Pit) -> None:
+    mutant = next(mutant for mutant in await discovered(shop, RATES) if key(mutant) == "17 Math")
+    await results_of(shop, [mutant])
+    async with shop._modules._builds.current() as build:
+        host = await build.host(next(module for module in build.modules if module.name == "stock"))
+    arguments, known = await host._arguments(mutant.handle.key), host._testers
+    assert arguments
+    assert known
+    launch = evolve(known.launch, argv=(*known.launch.argv[:-2], "/nowhere", "/nowhere"))
+    testers = evolve(known, launch=launch)
+    answer = await testers.test(arguments)
+    await testers.close()
+    assert "status" not in answer
+    assert answer["error"].startswith("java.lang.ClassNotFoundException: example.stock.RatesTest (at java.")
 
 
 async def test_a_red_suite_and_a_compile_error_are_named(tmp_path: Path, pit_tools: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.pit.host import Shared
-from support.java_trees import PIT_POM, adapter_on, discovered, key, needs_pit, processes, results_of
+from support.java_trees import adapter_on, discovered, key, needs_pit, pit_pom, processes, results_of
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.testing import RunningProcesses
@@ -85,7 +85,7 @@ def root(tmp_path: Path) -> Path:
     root = tmp_path / "project"
     for place in (SOURCES, TESTS):
         (root / place).mkdir(parents=True)
-    (root / "pom.xml").write_text(PIT_POM, "utf-8")
+    (root / "pom.xml").write_text(pit_pom(), "utf-8")
     for name in ("Rates", "Fees"):
         (root / SOURCES / f"{name}.java").write_text(CODE.format(name=name), "utf-8")
     return root

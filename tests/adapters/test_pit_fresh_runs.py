@@ -29,7 +29,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0" xmlns:xsi="http://ww
   <build><directory>{root}/target</directory><outputDirectory>{root}/target/classes</outputDirectory>
     <testOutputDirectory>{root}/target/test-classes</testOutputDirectory>
     <plugins><plugin><artifactId>pitest-maven</artifactId><configuration>
-      <excludedMethods><param>toString</param></excludedMethods><targetClasses>a.*</targetClasses>
+      <excludedMethods><param>toString</param></excludedMethods><targetClasses>a.*</targetClasses><argLine>-ea</argLine>
     </configuration></plugin></plugins>
   </build>
 </project>"""
@@ -117,6 +117,7 @@ async def test_the_plug_in_tests_a_sample_in_a_fresh_copy(root: Path, monkeypatc
     assert [each.text for each in configuration.findall("targetClasses/param")] == ["a.B$C"]
     assert configuration.find("excludedMethods") is None  # it is as the pom says
     assert [each.text for each in configuration.findall("features/param")] == ["+EXPORT", "+MSP_BRIDGE"]
+    assert [each.text for each in configuration.findall("jvmArgs/param")] == ["-XX:TieredStopAtLevel=1", "-ea"]
     assert packed["msp-bridge-keys"].split("\n") == [KEYS[0], KEYS[3]]
     assert "org/A.class" in packed
     assert [text for name, text in packed.items() if name.startswith("META-INF/services/")] == ["SampledMutants"] * 2

@@ -296,6 +296,14 @@ def test_every_status_of_pit_has_one_of_the_protocol() -> None:
         assert (found.status_reason is None) == (expected in (Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE))
 
 
+def test_an_error_in_the_jvm_of_the_tests_is_the_reason() -> None:
+    mutant = Mutant("C.java", "M", Location(Position(1, 1), Position(1, 2)), "x")
+    answer = {"status": "RUN_ERROR", "exit": "UNKNOWN_ERROR", "killing": [], "run": 0}
+    said = [result(mutant, ["a.T"], {**answer, "error": error}).status_reason for error in (None, "java.lang.E:\n no")]
+    ended = "the JVM of the tests ended, or could not be started (exit UNKNOWN_ERROR)"
+    assert said == [ended, f"{ended}: java.lang.E: no"]
+
+
 def test_a_module_is_asked_if_a_file_of_it_may_be_in_scope() -> None:
     assert concerns(Scope(), "a")
     assert concerns(Scope(frozenset(["x.java"])), "")

@@ -20,7 +20,17 @@ REAL = all(shutil.which(name) for name in ("java", "javac", "mvn")) and REPOSITO
 needs_pit = pytest.mark.skipif(not REAL, reason="PIT is not installed")  # `make test` gets it, beside a JDK and Maven
 
 
-PIT_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+JUNIT4 = "<dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.13.2</version><scope>test</scope></dependency>"
+
+
+def pit_pom(
+    dependencies: str = JUNIT4, plugin: tuple[str, str] | None = None, plugins: str = "", language: str = "java"
+) -> str:
+    """The pom of a project whose PIT has a `plugin` for its tests: name and version."""
+    name, version = plugin or ("", "")
+    of_pit = f"""<dependencies><dependency><groupId>org.pitest</groupId><artifactId>{name}</artifactId>
+      <version>{version}</version></dependency></dependencies>"""
+    return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>example.test</groupId>
   <artifactId>stock</artifactId>
@@ -28,14 +38,16 @@ PIT_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <properties>
     <maven.compiler.source>11</maven.compiler.source>
     <maven.compiler.target>11</maven.compiler.target>
+    <kotlin.compiler.jvmTarget>11</kotlin.compiler.jvmTarget>
     <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
   </properties>
-  <dependencies>
-    <dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.13.2</version><scope>test</scope></dependency>
-  </dependencies>
+  <dependencies>{dependencies}</dependencies>
   <build>
-    <plugins>
-      <plugin><groupId>org.pitest</groupId><artifactId>pitest-maven</artifactId><version>1.25.9</version></plugin>
+    <sourceDirectory>src/main/{language}</sourceDirectory>
+    <testSourceDirectory>src/test/{language}</testSourceDirectory>
+    <plugins>{plugins}
+      <plugin><groupId>org.pitest</groupId><artifactId>pitest-maven</artifactId><version>1.25.9</version>
+      {of_pit if plugin else ""}</plugin>
     </plugins>
   </build>
 </project>
@@ -57,10 +69,10 @@ def cache_with(tools: Path, place: Path) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def adapter_on(root: Path, tools: Path) -> AsyncIterator[Pit]:
+async def adapter_on(root: Path, tools: Path, jobs: int = 2) -> AsyncIterator[Pit]:
     """The adapter, which must leave the tree as it was and no process behind."""
     tree, running = TreeState.of(root), RunningProcesses()
-    adapter = Pit.detect(Project(root=root, cache=cache_with(tools, root.parent), jobs=2))
+    adapter = Pit.detect(Project(root=root, cache=cache_with(tools, root.parent), jobs=jobs))
     assert adapter is not None
     async with contextlib.aclosing(adapter):
         yield adapter

@@ -44,6 +44,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_mutmut_warm.py",
         "adapters/test_pit.py",
         "adapters/test_pit_coverage.py",
+        "adapters/test_pit_frameworks.py",
         "adapters/test_pit_verify.py",
         "adapters/test_stryker_js_conformance.py",
         "adapters/test_stryker_js_discovery.py",
@@ -189,6 +190,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
     # The real Maven takes 15 to 45 s of CPU for each; `test_pit_fresh_runs.py` has a script in its place.
     "adapters/test_pit_verify.py": ("test_",),
+    # Another framework, another language: `test_pit_reading.py` has what the adapter makes of them.
+    "adapters/test_pit_frameworks.py": (),
     "adapters/test_stryker_js_setup.py": (
         "portable",
         "command line",

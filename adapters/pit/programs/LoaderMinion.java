@@ -2,6 +2,7 @@ package org.pitest.mutationtest.execute;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -45,6 +46,11 @@ public final class LoaderMinion {
     public static List<String> known(List<String> tests, MinionArguments arguments) {
         Set<String> names = testsOf(arguments).stream().map(TestInfo::getName).collect(Collectors.toSet());
         return tests.stream().filter(names::contains).collect(Collectors.toList());
+    }
+
+    /** The test of the mutant that takes least time. */
+    public static String quickest(MinionArguments arguments) {
+        return testsOf(arguments).stream().min(Comparator.comparingInt(TestInfo::getTime)).orElseThrow().getName();
     }
 
     /** Tests the mutant. */

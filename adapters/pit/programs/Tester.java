@@ -42,7 +42,8 @@ import org.pitest.util.SafeDataInputStream;
  * "changed" is not empty is the last one of this JVM. A kill counts when the test that killed passes without the mutant,
  * in another loader of the same JVM: so it was not the JVM, nor the loader, that made it fail. One such control for each
  * test holds for the JVM's life. Where there is doubt the answer has no "status", and PIT's own minion in a new JVM decides;
- * so it does on time-outs, since in PIT's minion classes are loaded before the clock runs.
+ * so it does on time-outs, since in PIT's minion classes are loaded before the clock runs. Of the first mutant a test runs
+ * without it before: what the test framework loads once in a JVM may take longer than PIT's time limit.
  *
  * <p>Questions come on descriptor 0, answers go to descriptor 3; the tests have 1 and 2, which are both stderr.
  */
@@ -55,6 +56,7 @@ public final class Tester {
     private final List<File> projectPath;
     private final MinionSettings plugins = new MinionSettings(ClientPluginServices.makeForContextLoader());
     private final Set<String> passing = new HashSet<>(); // without a mutant, in this JVM
+    private boolean warm;
     private final ProcessState state;
 
     private Tester(List<File> projectPath) throws ReflectiveOperationException {
@@ -92,6 +94,11 @@ public final class Tester {
         try {
             MinionArguments arguments = new SafeDataInputStream(
                 new ByteArrayInputStream(Base64.getDecoder().decode(encoded))).read(MinionArguments.class);
+            if (!warm) {
+                pass(List.of(LoaderMinion.quickest(arguments)), arguments);
+                passing.clear(); // that was before any mutant: it says nothing of what one leaves
+                warm = true;
+            }
             Outcome outcome = new Outcome();
             inLoader(arguments, minion -> {
                 minion.run(outcome); // each test has its time limit
@@ -103,8 +110,10 @@ public final class Tester {
             if (certain && !changed.contains(ProcessState.MEMORY)) { // PIT has a status for it
                 outcome.describe(answer);
             }
+            answer.put("error", outcome.error);
         } catch (Throwable error) { // also those of PIT's plug-ins and of the JVM
             answer.put("changed", List.of(error.toString()));
+            answer.put("error", described(error));
         }
         return answer;
     }
@@ -135,6 +144,7 @@ public final class Tester {
                 try {
                     work.on(new LoaderMinion(plugins, arguments, loader));
                 } catch (Throwable error) { // also those of the JVM
+                    outcome.error = described(error);
                     outcome.done(ExitCode.UNKNOWN_ERROR);
                 }
             }, "main");
@@ -143,6 +153,12 @@ public final class Tester {
             thread.start();
             outcome.done.await(limitS, TimeUnit.SECONDS);
         }
+    }
+
+    private static String described(Throwable error) {
+        StackTraceElement[] trace = error.getStackTrace();
+        String place = trace.length == 0 ? "" : " (at " + trace[0] + ")";
+        return error + place + (error.getCause() == null ? "" : ", caused by " + described(error.getCause()));
     }
 
     private interface Work {
@@ -154,6 +170,7 @@ public final class Tester {
         private final CountDownLatch done = new CountDownLatch(1);
         private volatile MutationStatusTestPair verdict;
         private volatile ExitCode code;
+        private volatile String error; // that ended it
 
         @Override
         public void describe(MutationIdentifier mutant) {}
