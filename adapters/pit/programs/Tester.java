@@ -6,7 +6,9 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.Base64;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -59,7 +61,7 @@ public final class Tester {
     private boolean warm;
     private final ProcessState state;
 
-    private Tester(List<File> projectPath) throws ReflectiveOperationException {
+    private Tester(List<File> projectPath) throws IOException, ReflectiveOperationException {
         this.projectPath = projectPath;
         for (TransformationPlugin plugin : ClientPluginServices.makeForContextLoader().findTransformations()) {
             HotSwapAgent.addTransformer(plugin.makeMutationTransformer());
@@ -67,6 +69,7 @@ public final class Tester {
         HotSwapAgent.addTransformer(new CatchNewClassLoadersTransformer());
         Class.forName("org.pitest.mutationtest.execute.MutationTimeoutDecorator"); // its thread belongs to no mutant
         Log.getLogger(); // sets itself up, with a handler
+        FileChannel.open(Path.of("/dev/null")).close(); // the JDK opens sockets for the first channel, and keeps them
         state = new ProcessState();
     }
 
