@@ -160,7 +160,7 @@ $(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lo
 	if command -v go > /dev/null; then GOBIN=$(abspath $(BIN)) GOFLAGS=-buildvcs=false go install $(GREMLINS) || \
 		echo "gremlins can't be installed: its tests are skipped" >&2; fi
 	if command -v mvn > /dev/null && command -v javac > /dev/null; then rm -rf build/java_shop && mkdir -p build && \
-		cp -R tests/projects/java_shop build/java_shop && mvn --batch-mode --quiet --file build/java_shop test-compile \
+		cp -R examples/shop-java build/java_shop && mvn --batch-mode --quiet --file build/java_shop test-compile \
 		dependency:build-classpath help:effective-pom org.pitest:pitest-maven:mutationCoverage > /dev/null || \
 		echo "PIT can't be installed: its tests are skipped" >&2; fi
 	@touch $@

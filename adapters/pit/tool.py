@@ -20,7 +20,7 @@ from msp_bridge.processes import ProcessTree
 
 from .configuration import Artifact
 from .installation import java
-from .maven import Module, tool_class_path
+from .maven import QUICK_START, Module, tool_class_path
 
 PROGRAMS = Path(__file__).parent / "programs"
 PLATFORM = re.compile(r"junit-platform-engine-([\w.-]+)\.jar$")
@@ -96,8 +96,8 @@ class Tools:
         return Tool(class_path, self.directory / key / "classes")
 
     async def _compile(self, class_path: Sequence[str], target: Path) -> None:
-        argv = [java("javac"), "--release", "11", "-proc:none", "-cp", ":".join(class_path), "-d", str(target)]
-        async with ProcessTree.running([*argv, *map(str, sources())], cwd=self.directory) as tree:
+        argv = [java("javac"), f"-J{QUICK_START}", "--release", "11", "-proc:none", "-cp", ":".join(class_path)]
+        async with ProcessTree.running([*argv, "-d", str(target), *map(str, sources())], cwd=self.directory) as tree:
             while await tree.read():
                 pass
             if await tree.exited() != 0:

@@ -31,7 +31,7 @@ PROJECTS = Path(__file__).parents[1] / "projects"
 FOLDERS = {"backend": "py_calc", "billing": "cr_flat", "svc": "net_calc", "web": "js_mocha"}
 FOLDERS |= {"crates": "rust_stand_in", "shelf": "generic_shop"}
 COMPILED = {"tools": "go_workspace/lib"} if go_trees.REAL else {}
-COMPILED |= {"till": "java_shop"} if java_trees.REAL else {}
+COMPILED |= {"till": str(java_trees.EXAMPLE)} if java_trees.REAL else {}
 TOOLS = {
     "backend": "mutmut",
     "billing": "cosmic-ray",
@@ -40,6 +40,7 @@ TOOLS = {
     "crates": "cargo-mutants",
 }
 TOOLS |= {"shelf": "generic", "tools": "gremlins", "till": "pit"}
+LANGUAGES = ("python", "javascript", "cs", "rust", "go", "java", "kotlin")
 DONE: dict[str, Any] = {"files": {}}
 JOBS = 2
 
@@ -150,6 +151,8 @@ async def test_the_commands_that_set_a_project_up_know_every_tool(repository: Pa
 
     found = json.loads(await command(repository, "doctor", "--json"))
     assert [finding for finding in found["findings"] if not finding["good"]] == []
+    editor = await command(repository, "editors", "neovim-lsp")
+    assert [language for language in LANGUAGES if f'"{language}"' not in editor] == []
 
 
 async def test_one_session_drives_every_tool_of_a_repository(repository: Path, folders: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
 from msp_bridge.testing import RunningProcesses, TreeState
 
-PROJECTS = Path(__file__).parent.parent / "projects"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-java"
 REPOSITORY = Path.home() / ".m2" / "repository" / "org" / "pitest" / "pitest-maven"
 REAL = all(shutil.which(name) for name in ("java", "javac", "mvn")) and REPOSITORY.is_dir()
 needs_pit = pytest.mark.skipif(not REAL, reason="PIT is not installed")  # `make test` gets it, beside a JDK and Maven
@@ -55,8 +55,8 @@ def pit_pom(
 
 
 def copied(to: Path) -> Path:
-    """The project java_shop, copied below `to`."""
-    return Path(shutil.copytree(PROJECTS / "java_shop", to / "project"))
+    """The example, copied below `to`."""
+    return Path(shutil.copytree(EXAMPLE, to / "project"))
 
 
 def cache_with(tools: Path, place: Path) -> Path:
