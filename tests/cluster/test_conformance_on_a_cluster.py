@@ -13,10 +13,21 @@ from attrs import field, frozen
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.generic import Generic
+from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.mutmut import Mutmut
+from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_net import StrykerNet
-from support import cosmic_ray_trees, generic_trees, net_projects, net_trees, rust_trees, stryker_js_trees
+from support import (
+    cosmic_ray_trees,
+    generic_trees,
+    go_trees,
+    java_trees,
+    net_projects,
+    net_trees,
+    rust_trees,
+    stryker_js_trees,
+)
 from support.clusters import Cluster
 
 from msp_bridge.adapter import Adapter, Project
@@ -62,18 +73,31 @@ async def test_the_adapter_keeps_its_promises_on_a_cluster(
     await check(trial, tmp_path)
 
 
-@net_projects.REAL
+def a_pair_in_csharp(to: Path) -> Path:
+    return net_projects.laid_out(to / "project", {"Pair": net_projects.PAIR}, {"xunit": net_projects.PAIR_TESTS})
+
+
 @pytest.mark.timeout(1800)
-async def test_the_real_stryker_net_gives_each_mutant_one_result_on_a_cluster(tmp_path: Path) -> None:
-    sources, tests = {"Pair": net_projects.PAIR}, {"xunit": net_projects.PAIR_TESTS}
-    root = net_projects.laid_out(tmp_path / "project", sources, tests)
-    project = Project(root=root, cache=tmp_path / "cache", jobs=1)
+@pytest.mark.parametrize(
+    ("adapter", "copied", "path"),
+    [
+        pytest.param(StrykerNet, a_pair_in_csharp, "", marks=net_projects.REAL),
+        pytest.param(Gremlins, go_trees.copied, go_trees.PROGRAMS, marks=go_trees.needs_gremlins),
+        pytest.param(Pit, java_trees.copied, "", marks=java_trees.needs_pit),
+    ],
+)
+async def test_a_real_tool_gives_each_mutant_one_result_on_a_cluster(
+    adapter: type[Adapter], copied: Callable[[Path], Path], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path:
+        monkeypatch.setenv("PATH", path)
+    project = Project(root=copied(tmp_path), cache=tmp_path / "cache", jobs=1)
     async with Cluster.running(tmp_path / "cluster", 1, path="") as cluster:
-        adapter = behind_cluster(StrykerNet, cluster.address, local=0).detect(project)
-        assert adapter is not None
-        async with contextlib.aclosing(adapter):
-            mutants = await check_discovery(adapter, project)
-            await check_results(adapter, [mutants[0], mutants[-1]])
+        remote = behind_cluster(adapter, cluster.address, local=0).detect(project)
+        assert remote is not None
+        async with contextlib.aclosing(remote):
+            mutants = await check_discovery(remote, project)
+            await check_results(remote, [mutants[0], mutants[-1]])
 
 
 async def check(trial: Trial, tmp_path: Path) -> None:
