@@ -31,8 +31,14 @@ public class Cart {
     public int total() {
         return total > 100 ? total - 10 : total;
     }
+
+    @DoNotMutate
+    public int twice() {
+        return total * 2;
+    }
 }
 """,
+    "src/main/java/example/DoNotMutate.java": "package example;\n\n@interface DoNotMutate {}\n",
     CART_TEST: """package example;
 
 import static org.testng.Assert.assertEquals;
