@@ -45,6 +45,7 @@ ROWS: dict[tuple[Stage, Seen], Stage | str] = {
     (Stage.SUITE, Seen.PASSED): "Survived",
     (Stage.SUITE, Seen.FAILED): Stage.STEADY,
     (Stage.SUITE, Seen.ENDED): "RuntimeError",
+    (Stage.FRESH, Seen.NOT_LIVE): Stage.FRESH,
     (Stage.FRESH, Seen.PASSED_ALONE): Stage.FRESH,
     (Stage.FRESH, Seen.ENDED_ALONE): Stage.FRESH,
     (Stage.FRESH, Seen.PASSED): "Survived",
@@ -81,7 +82,9 @@ class Trial:
         server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False)
         plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
         known, servers = replace(baseline(), unsteady=unsteady), (server, server)
-        self.scheduler = MutantScheduler(known, plan, servers, (), 2, self.answers.append, lambda: None, {})
+        self.scheduler = MutantScheduler(
+            known, plan, servers, (), 2, self.answers.append, lambda: None, {}, lambda: None
+        )
         start = CODE.index("a + 1")
         change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
         self.scheduler.test(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change, 0)

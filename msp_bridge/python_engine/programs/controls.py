@@ -29,6 +29,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from .dependencies import joined
 from .endings import reject_fault
+from .job_queue import JobQueue
 from .messages import Ended, Ran, Report
 
 DISTURBED_S = 0.005  # a test that takes less is over within a time slice
@@ -123,9 +124,12 @@ class IsolatedRuns:
             self._running.add(test)
             self._start(-1 - test, test)
 
-    def pause(self) -> list[int]:
+    def stop(self, queue: JobQueue) -> list[int]:
         """No mutant waits for them any more: the ids of the jobs to stop."""
-        return [-1 - test for test in self._running]
+        running = [-1 - test for test in self._running]
+        for id in queue.withdraw(running):
+            self.receive(Ended(id=id, exit=0, kill_reason="stopped", report=None, tests=0, seconds=0.0))
+        return running
 
     @property
     def dependencies(self) -> dict[int, Ran]:

@@ -2,7 +2,7 @@
 
 The host forks the fresh server, and that one forks the live server, when it has started pytest and before it serves:
 what both have in common is imported once, and lies in memory once. Where pytest itself imports the project, or has
-threads, which a fork would not have, the host forks the live server too.
+threads, which a fork would not have, the host forks the live server too. It forks the early server when that is wanted.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class ServerProcess:
 
     def __init__(self, pid: int, ours: socket.socket) -> None:
         self.pid, self._socket = pid, ours
+        self.serves = True  # or will before anything of the project can hang it
         self.channel = Channel(ours.fileno(), ours.fileno())
 
     @classmethod
@@ -71,7 +72,7 @@ class ServerProcess:
     def end(self) -> None:
         """End it with all its jobs and what they started."""
         self._socket.close()  # it then ends its jobs and itself
-        if not self._ends():
+        if not (self.serves and self._ends()):
             descendants.end_group(self.pid)
             self._ends()
 
@@ -103,11 +104,12 @@ class ForkServers:
         self.live: ServerProcess | None = None
         self.fresh: ServerProcess | None = None
         self.why_fresh: str | None = None  # why there is no live server
+        self.early: ServerProcess | None = None  # it may not be ready
 
     @property
     def running(self) -> list[ServerProcess]:
         """The running servers."""
-        return [server for server in (self.live, self.fresh) if server is not None]
+        return [server for server in (self.live, self.fresh, self.early) if server is not None]
 
     @property
     def pair(self) -> tuple[ServerProcess | None, ServerProcess]:
@@ -133,6 +135,18 @@ class ForkServers:
             self._answer(self.fresh, "bare")
         return None if self.live is None else self._collected(self.live)
 
+    def start_early(self, plan: TargetPlan, file: str) -> None:
+        """Begin to start it: it holds pytest before the import of the test file. Raises OSError."""
+        self.end_early()
+        self.early = self._start("early", plan, file=file)
+        self.early.serves = False
+
+    def end_early(self) -> None:
+        """End it, if it has been started."""
+        if self.early is not None:
+            self.early.end()
+        self.early = None
+
     def drop_live(self, why: str) -> None:
         """Its jobs can't be trusted."""
         if self.live is not None:
@@ -143,7 +157,7 @@ class ForkServers:
         """End them, their jobs, and what those have left."""
         for server in self.running:
             server.end()
-        self.live = self.fresh = None
+        self.live = self.fresh = self.early = None
         descendants.end_strays(self._world.processes)
 
     def log(self, kind: str) -> str:
@@ -163,11 +177,13 @@ class ForkServers:
     def _connection(self, kind: str) -> ServerConnection:
         return ServerConnection(f"{self._home}/{kind}.log")
 
-    def _start(self, kind: str, plan: TargetPlan, live: ServerConnection | None = None) -> ServerProcess:
-        """`live`: that of the live server, which the fresh one forks if it can."""
+    def _start(
+        self, kind: str, plan: TargetPlan, live: ServerConnection | None = None, file: str = ""
+    ) -> ServerProcess:
+        """`live`: that of the live server, which the fresh one forks if it can. `file`: of an early one."""
         private = [*self._private, *(server.channel.reader for server in self.running)]
         connection = self._connection(kind)
-        serve = partial(_serve, kind, plan, self._root, self._world, live)
+        serve = partial(_serve, kind, plan, self._root, self._world, live, file)
         server = ServerProcess.fork(serve, connection, private)
         if live is not None:
             live.leave()
@@ -196,7 +212,7 @@ class ForkServers:
 
 
 def _serve(
-    kind: str, plan: TargetPlan, root: str, world: World, live: ServerConnection | None, channel: Channel
+    kind: str, plan: TargetPlan, root: str, world: World, live: ServerConnection | None, file: str, channel: Channel
 ) -> None:
     job = None
     if live is not None:
@@ -205,16 +221,18 @@ def _serve(
     if kind == "bare":
         channel.send({"do": "ready", "live": None})
         job, start = ForkServer(channel, world).serve(), time.perf_counter()
-    if kind == "live":
+    if kind in ("live", "early"):
         trace = ImportTrace(frozenset(plan.filenames))
         trace.start()  # before pytest, which may import the project
     try:
-        from . import servers  # here, and not above: it imports pytest, which the host must not
+        from . import early_server, servers  # here, and not above: they import pytest, which the host must not
 
         if job is not None:  # pytest is imported with the mutated file in place, because it imports the project
             servers.alone(job, plan, world, start)
         elif kind == "live":
             servers.live(channel, plan, world, trace)
+        elif kind == "early":
+            servers.fresh(channel, plan, world, None, early_server.Early(file, trace))
         else:
             servers.fresh(channel, plan, world, live)
     except BaseException as error:

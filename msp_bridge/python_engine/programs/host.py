@@ -27,7 +27,7 @@ from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Sharing
 from .measurement import Measurement
 from .measuring import MEASUREMENT, Background, drive
-from .messages import Collected, Ended, Options, Ran, Request, Summary, Verdict
+from .messages import Collected, Ended, Options, Ran, Request, Started, Summary, Verdict
 from .project_files import UNREADABLE, ProjectFiles
 from .scheduler import MutantScheduler
 from .world import GUARD, World
@@ -93,15 +93,32 @@ class HostServer:
         """Handle what the jobs of a server have come to."""
         answers = server.channel.receive()
         if answers is None:
-            raise SystemExit("a fork server has ended")  # the bridge starts a new host
-        for answer in answers:
-            if "piece" in answer:
+            if server.serves:
+                raise SystemExit("a fork server has ended")  # the bridge starts a new host
+            self._servers.end_early()
+        for answer in answers or ():
+            if "do" in answer:
+                self._on_early(server, answer)
+            elif "piece" in answer:
                 if self._scheduler is not None:
                     self._scheduler.learn(answer["piece"])
             elif answer["id"] == MEASUREMENT:
                 self._on_measurement(answer)
             elif self._scheduler is not None:
                 self._scheduler.receive(answer)
+
+    def _on_early(self, server: ServerProcess, started: Started) -> None:
+        """It is ready; or it holds nothing, and ends."""
+        if started["do"] == "ready" and self._scheduler is not None:
+            server.serves = True
+            self._scheduler.early.ready(server, started, self._scheduler.baseline)
+
+    def _start_early(self) -> None:
+        """Where jobs are apart: it collects beside mutants. Without it, fresh processes do its jobs."""
+        file = (self._collected or {}).get("calling")
+        if file and self._plan is not None and self._world.keeps_apart:
+            with contextlib.suppress(OSError):
+                self._servers.start_early(self._plan, file)
 
     def _on_measurement(self, answer: Ended) -> None:
         """A job of the measurement has ended."""
@@ -242,6 +259,7 @@ class HostServer:
         before, plan = self._plan, TargetPlan.of(message["plan"], self._world.place)
         if self._scheduler is not None:
             self._scheduler.stop_all()
+        self._servers.end_early()
         for server in self._servers.running if message["changed"] else ():
             server.channel.send({"do": "renew"})
         old = self._files.forget(message["changed"])
@@ -324,6 +342,7 @@ class HostServer:
             self._channel.send,
             self._save,
             self._files.tests,
+            self._start_early,
             sharing,
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import time
 import types
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from .text_reads import TextReads
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
 SITES = ("site-packages", "dist-packages")
+LOOKS_S = 0.05  # that looking for the file of `CallingFile` may take
 TOOL = 4  # of sys.monitoring: none of the ids that it reserves for debuggers, coverage, profilers and optimizers
 
 
@@ -178,6 +180,13 @@ class ImportTrace:
         """Names of the files whose code was executed, also files that are no module."""
         return {name for name, _ in self._executed}
 
+    def ran(self, files: Collection[str]) -> int:
+        """How many functions of `files` have been called so far; 0 where nobody can say it."""
+        if monitoring is not None:
+            return sum(name in files for name, _ in self._called)
+        codes = [] if self.lost else [code for name, code in self._executed if name in files]
+        return sum(has_run(each) for code in codes for each in all_nested(code))
+
     def called(self, filename: str) -> list[Key]:
         """The functions of the file that were called."""
         return sorted(found for name, found in self._called if name == filename)
@@ -190,3 +199,25 @@ class ImportTrace:
         if code.co_filename in self._filenames:
             self._called.add((code.co_filename, key(code)))
         return monitoring.DISABLE
+
+
+class CallingFile:
+    """Finds the first test file whose import calls functions of files that were imported before it."""
+
+    def __init__(self, trace: ImportTrace) -> None:
+        self.found: str | None = None
+        self._trace, self._file, self._left_s = trace, "", LOOKS_S
+        self._before: frozenset[str] = frozenset()  # the files that were imported when it began
+        self._ran = 0  # functions of these
+
+    def begins(self, file: str) -> None:
+        """The import of a test file is about to begin; that of the one before it has ended."""
+        if self.found is not None or self._left_s <= 0:
+            return
+        start = time.perf_counter()
+        if self._trace.ran(self._before) > self._ran:
+            self.found = self._file
+            return
+        self._file, self._before = file, frozenset(self._trace.files)
+        self._ran = self._trace.ran(self._before)
+        self._left_s -= time.perf_counter() - start

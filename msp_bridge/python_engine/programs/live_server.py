@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
+import os
 import resource
 import signal
 import sys
@@ -18,17 +19,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from ...isolation import descendants
 from .baseline import file_of
 from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .import_effects import imported
-from .imports import ImportTrace, monitoring
+from .imports import CallingFile, ImportTrace, monitoring
 from .job_process import Job
 from .line_coverage import Line, Lines, ProbedFiles, TestCoverage, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, loaded_files, put
-from .messages import Collected, JobMessage, Reload, Reloaded, Report
+from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests
 from .world import World
@@ -44,6 +47,11 @@ class Collecting(PytestSession):
         super().__init__()
         self.live: Live | None = None
         self.coverage = TestCoverage()
+
+    def pytest_collectstart(self, collector: Any) -> None:
+        """The import of a test file is about to begin."""
+        if self.live is not None and isinstance(collector, pytest.File):
+            self.live.calling.begins(relative(collector))
 
     def pytest_runtestloop(self, session: Any) -> object:
         """Instead of pytest's own. The process ends here: what plug-ins do at the end of a session takes time.
@@ -80,6 +88,7 @@ class Live:
     def __init__(self, tests: Collecting, channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -> None:
         """`tests` is the plugin of this pytest, which has collected nothing yet."""
         self._tests, self._channel, self._plan, self._world, self._trace = tests, channel, plan, world, trace
+        self.calling = CallingFile(trace)
         self._start = time.perf_counter()
         self._functions = LiveFunctions(frozenset())
         self._loaded: set[str] = set()
@@ -94,6 +103,7 @@ class Live:
             return None
         filenames = frozenset(self._plan.filenames)
         self._functions = LiveFunctions(filenames)
+        self.calling.begins("")
         self._trace.stop(self._functions)
         self._loaded = loaded_files(filenames) | self._trace.files
         self._channel.send({"do": "ready", **self._collected()})
@@ -119,15 +129,8 @@ class Live:
             "ran": None if self._dependencies is None else self._dependencies.report(),
             "elsewhere": self._tests.elsewhere(self._plan),
             "imported": imported(self._plan.place, self._plan.sources, tests),
-            "files": {
-                path: {
-                    **self._functions.facts(filename),
-                    "called": self._trace.called(filename),
-                    "read": filename in self._trace.read,
-                }
-                for path, filename in zip(self._plan.sources, self._plan.filenames, strict=False)
-                if filename in self._loaded
-            },
+            "files": facts_of(self._plan, self._functions, self._trace, self._loaded),
+            "calling": self.calling.found,
         }
 
     def _handle(self, message: Reload) -> Reloaded:
@@ -237,6 +240,23 @@ class Live:
         """Functions without probes, by the paths `names` of their files."""
         found = {names[filename]: self._functions.not_given(filename) for filename in self._loaded}
         return {path: keys for path, keys in found.items() if keys}
+
+
+def facts_of(
+    plan: TargetPlan, functions: LiveFunctions, trace: ImportTrace, loaded: Collection[str]
+) -> dict[str, Facts]:
+    """Facts of the code of the files that a process has `loaded`."""
+    return {
+        path: {**functions.facts(name), "called": trace.called(name), "read": name in trace.read}
+        for path, name in zip(plan.sources, plan.filenames, strict=False)
+        if name in loaded
+    }
+
+
+def relative(collector: Any) -> str:
+    """The path of a file that pytest collects, relative to the project."""
+    path: str = os.path.relpath(collector.path, collector.config.rootpath)
+    return path.replace(os.sep, "/")
 
 
 @dataclass

@@ -55,6 +55,7 @@ class Collected(TypedDict, total=False):
     ran: Trace | None
     imported: Mapping[str, Sequence[str]]  # see `import_effects`
     files: Mapping[str, Facts]  # by path
+    calling: str | None  # the test file that `imports.CallingFile` has found
 
 
 class Report(TypedDict, total=False):
@@ -153,6 +154,7 @@ class Started(Collected, total=False):
     live: int | None  # the process of the live server, where the fresh one has forked it
     exit: int  # of pytest, where it failed
     broken: Sequence[Failure]
+    before: Sequence[str]  # of a server that holds the collection: the test files that it has collected
 
 
 class Verdict(TypedDict, total=False):

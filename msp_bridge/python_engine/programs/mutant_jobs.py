@@ -13,7 +13,7 @@ from .file_edit import FileEdit
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue, Kind
 from .live_code import CodeChange
-from .messages import JobMessage, Trace, Verdict
+from .messages import Ended, JobMessage, Trace, Verdict
 from .time_limits import UNMEASURED_S, SetUp, TimeLimits
 
 PROBE_S = 2.0  # after which no other test begins
@@ -53,6 +53,8 @@ class ScheduledMutant:
     ran: list[Trace | None] = field(default_factory=list)  # what its jobs depend on (`dependencies`)
     files: Files = None  # that its last fresh process has collected
     from_fresh: bool = False  # the verdict is that of a fresh process
+    is_not_live: bool = False  # it can't be put into functions that are imported, as a job has found
+    is_early: bool = False  # its fresh process is one of the early server, which puts it into such functions
     in_order: bool = False  # its fresh process runs all tests in their order, not the likely killers
     set_up: SetUp = (0.0, 0.0)  # that the limits of its last job allow for: see `time_limits`
     guessed: bool = False  # these limits: it is not known how long one of the tests takes
@@ -85,6 +87,12 @@ class ScheduledMutant:
         self.timed_out = True
         if self.tests and not (self.stage is Stage.FRESH and self.in_order):
             self.verdict["killed_by"] = names[self.tests[min(ended, len(self.tests) - 1)]]
+
+    def was_not_live(self, answer: Ended) -> bool:
+        """Whether its last job could not put it into functions that are imported; no other is to try it then."""
+        found = "not_live" in (answer["report"] or {})
+        self.is_not_live |= found
+        return found
 
     def rest_on_last(self) -> None:
         """The last job shows the kill by itself: what ran before it only led to the test that kills."""
@@ -156,13 +164,14 @@ class MutantJobs:
         baseline: Baseline,
         mutant: ScheduledMutant,
         only: Sequence[int] | None,
+        early: ServerProcess | None = None,
         *,
         mutated: bool = True,
         loaded: bool = False,
     ) -> None:
         """Run the tests `only`, as they are ordered, or all, in a process that imports everything with the mutant.
 
-        It collects the mutant's `files`.
+        It collects the mutant's `files`. `early`: the server that has done a part of it.
         """
         job: JobMessage = {"id": mutant.request, "work": "mutant"}
         job["only"] = None if only is None else [baseline.tests[test] for test in only]
@@ -172,8 +181,15 @@ class MutantJobs:
         tests = [test for test in (range(len(baseline.tests)) if only is None else only) if test not in left_out]
         if mutated:
             job["edit"] = astuple(mutant.edit)
+        if early is not None and mutant.is_early:
+            job["segment"] = astuple(mutant.change.segment)
         job |= self._limits(baseline, mutant if mutated else None, only, baseline.collecting)
-        self._submit(self._fresh, job, mutant.batch, tests, only=only or (), loaded=loaded)
+        self._submit(early or self._fresh, job, mutant.batch, tests, only=only or (), loaded=loaded)
+
+    def run_collection(self, baseline: Baseline, id: int, early: ServerProcess) -> None:
+        """Collect all tests, and run none, in a fork of the early server."""
+        job: JobMessage = {"id": id, "work": "measure", "tests": []}
+        self._submit(early, job | self._limits(baseline, None, [], baseline.collecting), 0, [])
 
     def _limits(
         self,

@@ -10,13 +10,12 @@ gets there in stages, each of which is cheap and either final or hands on to the
 - A test failed, or was over a time limit (`time_limits`): the kill is confirmed by runs of that test alone
   (`kill_confirmation`: STEADY, CONTROL, LOADED). If it is not: FRESH.
 - No test failed: `survivors` decides what shows that no other test would. `SUITE` runs all tests in their order with
-  the mutant. `ISOLATED` waits until each test has been run alone once (for all survivors together), which shows what
-  it runs then. New candidates: `LIVE` again with them. A suite in which some test fails alone (it depends on the
-  order) has no truth but the whole run: FRESH. Otherwise: Survived.
+  the mutant. `ISOLATED` waits until each test has been run alone once, which shows what it runs then. New candidates:
+  `LIVE` again. A suite in which some test fails alone has no truth but the whole run: FRESH. Otherwise: Survived.
 - `UNMEASURED`: not all tests are measured yet (`measuring`). `unmeasured` decides which tests may kill the mutant
   meanwhile; NoCoverage waits for the rest, and so does Survived, but for one mutant.
 - `FRESH`: a process that imports everything with the mutated file on the disk and runs all tests in their order. Before
-  that, tests that are likely to kill the mutant run in a process of their own (`likely_killers`).
+  that, the `likely_killers` run in one of their own. Another process may have done a part of it (`early_jobs`).
 
 Invariants. Each request is answered once, whatever happens. A mutant has at most one job at a time. Jobs of isolated
 runs have negative ids. A stopped request is answered when its job is gone.
@@ -31,6 +30,7 @@ from .baseline import Baseline
 from .channel import COUNTS, IN_SUITE, PROGRESS_S, TargetPlan
 from .controls import Controls, IsolatedRuns, Questions
 from .dependencies import Function
+from .early_jobs import EarlyJobs
 from .endings import fault_of, verdict_of
 from .file_edit import FileEdit
 from .fork_servers import ServerProcess
@@ -61,6 +61,7 @@ class MutantScheduler:
         send: Callable[[Mapping[str, object]], None],
         note: Callable[[], None],
         texts: Mapping[str, str],
+        start_early: Callable[[], None],
         sharing: Sharing = Sharing.APART,
     ) -> None:
         """`servers` are the live and the fresh one; `note` is called when the baseline has become richer.
@@ -84,7 +85,7 @@ class MutantScheduler:
             Action.FRESH: self._start_in_order,
         }
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
-        self._likely = LikelyKillers(self._numbers)
+        self._likely, self.early = LikelyKillers(self._numbers), EarlyJobs(self._jobs, start_early)
         self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
         self._unmeasured = Unmeasured(self._survivors, probes, baseline, several=jobs > 1)
 
@@ -109,11 +110,10 @@ class MutantScheduler:
         self._queue.look()
         self.tell()
         early = self._unmeasured.early
-        if not self._unmeasured.look():
-            return
-        if self.baseline.unmeasured:
+        is_due = self._unmeasured.look()
+        if is_due and self.baseline.unmeasured:
             self._seek_all()
-        elif early is not None and early.stage is Stage.SUITE and early.request in self._mutants:
+        elif is_due and early is not None and early.stage is Stage.SUITE and early.request in self._mutants:
             early.late = True
             self._stop_jobs([early.request])
 
@@ -202,16 +202,13 @@ class MutantScheduler:
             if mutant.stage in (Stage.ISOLATED, Stage.UNMEASURED) or mutant.request in withdrawn:
                 self._answer(mutant, {"status": "stopped"})
         if not (self._questions.wait or self._waiting(Stage.ISOLATED)):
-            running = self._isolated.pause()
-            for id in self._queue.withdraw(running):
-                self._isolated.receive(Ended(id=id, exit=0, kill_reason="stopped", report=None, tests=0, seconds=0.0))
-            ids += running
+            ids += self._isolated.stop(self._queue)
         if self.is_unwanted:
-            ids += self._unmeasured.probes.stop(self._queue)
+            ids += self._unmeasured.probes.stop(self._queue) + self.early.stop(self._queue)
         self._stop_jobs(ids)
 
     def _stop_jobs(self, ids: list[int]) -> None:
-        for server in (self._live, self._fresh):
+        for server in (self._live, self._fresh, self.early.server):
             if server is not None and not server.has_ended:
                 server.channel.send({"do": "stop", "ids": ids})
 
@@ -234,6 +231,8 @@ class MutantScheduler:
         if answer["id"] == self._unmeasured.probes.id:
             self.baseline = self._unmeasured.probes.ended(answer, self.baseline)
             self._seek_all()
+        elif answer["id"] == self.early.trial:
+            self.early.tried(answer, self.baseline)
         elif -len(self.baseline.tests) <= answer["id"] < 0:
             self._on_isolated_run(answer)
         elif (mutant := self._mutants.get(answer["id"])) is not None:
@@ -267,7 +266,7 @@ class MutantScheduler:
         if mutant.stage not in (Stage.LIVE, Stage.SUITE, Stage.FRESH):
             assert killer is not None
             return self._confirmation.seen(mutant, killer, answer)
-        if "not_live" in (answer["report"] or {}):
+        if mutant.was_not_live(answer):
             return Seen.NOT_LIVE
         mutant.verdict = verdict_of(answer, self._plan)
         if mutant.verdict["status"] == "Timeout":
@@ -362,7 +361,7 @@ class MutantScheduler:
         if not likely and left == []:
             self._answer_known(mutant)
             return
-        self._jobs.run_fresh(self.baseline, mutant, likely or left)
+        self._jobs.run_fresh(self.baseline, mutant, likely or left, self.early.take(self.baseline, mutant))
 
     def _start_in_order(self, mutant: ScheduledMutant) -> None:
         """Run all tests in a fresh process: after the likely killers passed there, or one did alone."""

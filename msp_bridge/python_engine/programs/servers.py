@@ -3,7 +3,8 @@
 The *fresh* server has started pytest and imported nothing of the project: its jobs import everything with the mutated
 file on the disk. The *live* server (`live_server`), a fork of it, has imported the project and collected the tests. The
 *bare* server has not even imported pytest, for projects that pytest itself imports: nor has this module, so each job
-does that with the mutated file in place.
+does that with the mutated file in place. The *early* server (`early_server`) is a fresh one that has collected some of
+the test files already.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import os
 import threading
 import time
 from collections.abc import Generator, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import _pytest.assertion.rewrite
@@ -23,11 +23,12 @@ from ...isolation import descendants
 from .bytecode import read_beside_plugins
 from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
+from .early_server import Early
 from .fork_server import ForkServer
 from .imports import ImportTrace
 from .job_process import Job
-from .live_code import loaded_files
-from .live_server import Collecting, Live
+from .live_code import NotLive, loaded_files
+from .live_server import Collecting, Live, relative
 from .messages import Collected, Report
 from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence
 from .server_connection import ServerConnection
@@ -43,12 +44,14 @@ def live(channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -
     tests.live.failed(int(pytest.main(arguments(plan.arguments), plugins=[tests, tests.coverage])))
 
 
-def fresh(channel: Channel, plan: TargetPlan, world: World, live: ServerConnection | None) -> None:
+def fresh(
+    channel: Channel, plan: TargetPlan, world: World, live: ServerConnection | None, early: Early | None = None
+) -> None:
     """Start pytest as far as it goes without the project's own code, say so, and serve until the channel ends.
 
-    `live`: for the live server, which is forked at that point, if it can be.
+    `live`: for the live server, which is forked at that point, if it can be. `early`: go as far as that says.
     """
-    server = Fresh(channel, plan, world, live)
+    server = Fresh(channel, plan, world, live, early)
     try:
         code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage]))
     except BaseException as error:
@@ -72,13 +75,22 @@ def alone(job: Job, plan: TargetPlan, world: World, start: float) -> NoReturn:
 
 
 class Fresh(Collecting):
-    """Holds pytest where it would import the first conftest.py, and forks there. Also the plugin of its jobs."""
+    """Holds pytest where it would import the first conftest.py, and forks there. Also the plugin of its jobs.
+
+    With `early` it holds pytest later.
+    """
 
     def __init__(
-        self, channel: Channel | None, plan: TargetPlan, world: World, connection: ServerConnection | None = None
+        self,
+        channel: Channel | None,
+        plan: TargetPlan,
+        world: World,
+        connection: ServerConnection | None = None,
+        early: Early | None = None,
     ) -> None:
         """`connection`: see `fresh`."""
         super().__init__()
+        self._early = early
         self._channel, self._plan, self._world, self._connection = channel, plan, world, connection
         self.job: Job | None = None
         self._start = 0.0
@@ -88,13 +100,15 @@ class Fresh(Collecting):
         """Be the plugin of `job`, which has begun at `start` (`time.perf_counter`)."""
         self.job, self._start = job, start
         silence(self._plan, job.message)
-        if job.message["work"] == "mutant":
+        if job.message["work"] == "mutant" and self._early is None:
             self._dependencies = DependencyTrace.of(self._plan, self._world.root)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self) -> Generator[None, None, None]:
         """The forks."""
-        if self.job is None:
+        if self._early is not None:
+            self._dependencies = DependencyTrace.of(self._plan, self._world.root)
+        elif self.job is None:
             assert self._channel is not None
             self._hold(self._channel)
         try:
@@ -106,17 +120,38 @@ class Fresh(Collecting):
             self.broken.append(TestFailure("conftest.py", f"{type(cause).__name__}: {cause}"))
             self.job.end(self.report(int(pytest.ExitCode.USAGE_ERROR)))
 
+    def pytest_collectstart(self, collector: Any) -> None:
+        """The fork of an early server."""
+        super().pytest_collectstart(collector)
+        if self._early is None or self.job is not None or not isinstance(collector, pytest.File):
+            return
+        if self._early.has_come_to(collector):
+            assert self._channel is not None
+            self._channel.send({"do": "ready", **self._early.facts(self._plan)})
+            gc.collect()
+            gc.freeze()
+            job = ForkServer(self._channel, self._world).serve()
+            self.begin(job, time.perf_counter())
+            try:
+                self._early.put(job.message)
+            except NotLive as error:
+                job.end(self._with_dependencies({"not_live": str(error)}))
+
     @pytest.hookimpl(tryfirst=True)
-    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+    def pytest_make_collect_report(self, collector: Any) -> pytest.CollectReport | None:
         """Leave out the test files that its job does not ask for. A package is more than a file of tests."""
         files = None if self.job is None else self.job.message.get("files")
-        if files is None or collection_path.name == "__init__.py" or not collection_path.is_file():
+        if files is None or not isinstance(collector, pytest.File) or collector.path.name == "__init__.py":
             return None
-        return True if os.path.relpath(collection_path, config.rootpath).replace(os.sep, "/") not in files else None
+        if relative(collector) in files:
+            return None
+        return pytest.CollectReport(collector.nodeid, "passed", None, [])
 
     def begun(self, session: Any) -> tuple[Job, Work] | None:
-        """Call `Collecting.begun`."""
-        return super().begun(session) if self.job is None else (self.job, self._work(session, self.job))
+        """Call `Collecting.begun`. An early server that comes to its tests holds nothing."""
+        if self.job is not None:
+            return self.job, self._work(session, self.job)
+        return super().begun(session) if self._early is None else None
 
     def _hold(self, channel: Channel) -> None:
         """Returns in the processes of jobs, and in the live server."""

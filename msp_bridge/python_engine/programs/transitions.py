@@ -54,6 +54,7 @@ TRANSITIONS = {
     (Stage.SUITE, Seen.PASSED): Action.RECORD,
     (Stage.SUITE, Seen.FAILED): Action.CONFIRM,
     (Stage.SUITE, Seen.ENDED): Action.ANSWER,
+    (Stage.FRESH, Seen.NOT_LIVE): Action.FRESH,
     (Stage.FRESH, Seen.PASSED_ALONE): Action.FRESH,
     (Stage.FRESH, Seen.ENDED_ALONE): Action.FRESH,
     (Stage.FRESH, Seen.PASSED): Action.RECORD,

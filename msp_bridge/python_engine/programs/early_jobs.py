@@ -1,0 +1,82 @@
+"""Early jobs: which mutants that need a fresh process are tested in forks of the early server, and when it is started.
+
+It is another process, and begins to pay with some mutants: so it is started when several have been fresh only because
+the import of the tests calls their functions, as one test file does of which the collection has shown it
+(`imports.CallingFile`). Until it is used fresh processes go on.
+
+Not every collection can go on in a fork: the file may wait for a process, or for the end of a pipe, that one before it
+has begun. So the first job collects all tests without a mutant: the server is used when that finds the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from .baseline import Baseline, FileFacts
+from .fork_servers import ServerProcess
+from .job_queue import JobQueue
+from .messages import Ended, Started
+from .mutant_jobs import MutantJobs, ScheduledMutant
+from .unmeasured import IDS
+
+ENOUGH = 3  # mutants that would have needed it
+
+
+class EarlyJobs:
+    """Chooses among the jobs of one scheduler. `start` starts the server, where there is a file to hold pytest at."""
+
+    def __init__(self, jobs: MutantJobs, start: Callable[[], None]) -> None:
+        self._jobs, self._start, self._wanted = jobs, start, 0
+        self.server: ServerProcess | None = None
+        self.trial: int | None = None  # the id of its first job, while that runs
+        self._is_used = False
+        self._facts: dict[str, FileFacts] = {}
+        self._before: frozenset[str] = frozenset()  # the test files that it has collected
+
+    def ready(self, server: ServerProcess, started: Started, baseline: Baseline) -> None:
+        """Try it."""
+        self.server, self._before = server, frozenset(started["before"])
+        self._facts = {path: FileFacts.of(facts) for path, facts in started["files"].items()}
+        self.trial = next(IDS)
+        self._jobs.run_collection(baseline, self.trial, server)
+
+    def tried(self, answer: Ended, baseline: Baseline) -> None:
+        """Use it from now on, if its first job has collected all tests."""
+        self.trial = None
+        if answer["kill_reason"] == "stopped":
+            self._wanted = 0
+        collected = (answer["report"] or {}).get("collected")
+        self._is_used = collected is not None and list(collected["tests"]) == list(baseline.tests)
+
+    def stop(self, queue: JobQueue) -> list[int]:
+        """The ids of the jobs to stop that have no mutant."""
+        ids = [] if self.trial is None else [self.trial]
+        if queue.withdraw(ids):
+            self.trial, self._wanted = None, 0
+            return []
+        return ids
+
+    def take(self, baseline: Baseline, mutant: ScheduledMutant) -> ServerProcess | None:
+        """The server, if it can have the next job of `mutant`, which then collects its files, too."""
+        mutant.is_early = False
+        if baseline.fork_unsafe or mutant.is_not_live:
+            return None
+        if not self._is_used:
+            self._wanted += mutant.change.not_live is None
+            if self._wanted == ENOUGH:
+                self._wanted += 1
+                self._start()
+            return None
+        if not self._known(baseline).allows_live_code(mutant.path, mutant.change):
+            return None
+        mutant.is_early = mutant.path in self._facts
+        if mutant.files is not None:
+            mutant.files |= self._before
+        return self.server
+
+    def _known(self, baseline: Baseline) -> Baseline:
+        """The baseline with the facts of the early server, which has noted no lines."""
+        unseen = {path: facts.unseen for path, facts in baseline.facts.items()}
+        facts = {path: replace(facts, unseen=unseen.get(path, facts.unseen)) for path, facts in self._facts.items()}
+        return replace(baseline, facts=facts)

@@ -1,0 +1,143 @@
+"""Mutants of functions that a test file calls when it is imported are tested in forks of a server that holds it there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.mutmut_trial import Trial
+
+from msp_bridge.adapter import Result, Status
+
+TRIES = 20
+SOURCE = b"""def checked(name):
+    return name + "!"
+
+
+def quiet(name):
+    note = "nobody looks at it"
+    return name, note
+
+
+START = "aa"
+"""
+FIRST = b"""import os
+
+from pkg.m import START
+
+os.environ["FIRST"] = str(os.getpid())
+
+
+def test_start():
+    assert START == "aa"
+"""
+CALLS = b"""import os
+
+from pkg.m import checked, quiet
+
+CASES = [checked("abc"), quiet("abc")]
+
+
+def test_cases():
+    here = "in this process" if os.environ["FIRST"] == str(os.getpid()) else "before the fork"
+    assert CASES[0] in ("abc!", "abc?"), f"imported {here}"
+    assert CASES[1][0] == "abc", f"imported {here}"
+"""
+OTHER = b"""def test_other():
+    assert True
+"""
+
+
+def files(first: bytes = FIRST, calls: bytes = CALLS) -> dict[str, bytes]:
+    return {
+        "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
+        "pkg/__init__.py": b"",
+        "pkg/m.py": SOURCE,
+        "tests/test_a.py": first,
+        "tests/test_b.py": calls,
+        "tests/test_c.py": OTHER,
+    }
+
+
+def in_forks(results: dict[str, Result]) -> set[str]:
+    """The mutants whose killer says that what precedes its file was imported before the fork."""
+    return {name for name, result in results.items() if "before the fork" in (result.status_reason or "")}
+
+
+def statuses(results: dict[str, Result]) -> dict[str, Status]:
+    return {name: result.status for name, result in results.items()}
+
+
+async def when_in_forks(trial: Trial) -> dict[str, Result]:
+    """The results of the first time of which one says so: the first ones come while the server starts."""
+    mutants = await trial.discover()
+    results = first = await trial.test(mutants)
+    for _ in range(TRIES):
+        if in_forks(results):
+            break
+        results = await trial.test(mutants)
+        assert statuses(results) == statuses(first)
+    return results
+
+
+def are_those_of_fresh_processes(results: dict[str, Result]) -> bool:
+    survived = {name for name, status in statuses(results).items() if status is Status.SURVIVED}
+    killed = {name for name, status in statuses(results).items() if status is Status.KILLED}
+    quiet = {name for name in results if "quiet" in name}
+    return bool(quiet and killed) and survived == quiet and killed == results.keys() - quiet
+
+
+async def test_they_have_the_verdicts_of_fresh_processes(tmp_path: Path) -> None:
+    async with Trial.of(files(), tmp_path) as trial:
+        results = await when_in_forks(trial)
+    assert in_forks(results) == {"pkg.m.x_checked__mutmut_2"}
+    assert are_those_of_fresh_processes(results)
+
+
+async def test_where_jobs_share_a_tree_no_server_collects_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    async with Trial.of(files(), tmp_path) as trial:
+        mutants = await trial.discover()
+        results = [await trial.test(mutants) for _ in range(2)]
+    assert not any(map(in_forks, results))
+    assert all(map(are_those_of_fresh_processes, results))
+
+
+async def test_after_an_edit_they_are_forks_of_another_server(tmp_path: Path) -> None:
+    async with Trial.of(files(), tmp_path) as trial:
+        before = await when_in_forks(trial)
+        trial.edit("pkg/m.py", 'name + "!"', 'name + "?"')
+        after = await when_in_forks(trial)
+    assert in_forks(before)
+    assert in_forks(after)
+    assert are_those_of_fresh_processes(after)
+
+
+THREAD = b"""
+import threading
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+"""
+CHILD = b"""
+import subprocess
+import sys
+
+CHILD = subprocess.Popen([sys.executable, "-c", ""])
+"""
+WAITS = b"""
+import test_a
+
+if hasattr(test_a, "CHILD"):
+    os.waitpid(test_a.CHILD.pid, 0)  # is nobody's child in a fork
+"""
+
+
+@pytest.mark.parametrize("starts", [THREAD, CHILD], ids=["a thread", "a process that is waited for"])
+async def test_where_files_before_have_started_what_no_fork_has_none_is_used(tmp_path: Path, starts: bytes) -> None:
+    async with Trial.of(files(FIRST + starts, CALLS + WAITS), tmp_path) as trial:
+        mutants = await trial.discover()
+        results = [await trial.test(mutants) for _ in range(3)]
+    assert not any(map(in_forks, results))
+    assert all(map(are_those_of_fresh_processes, results))
