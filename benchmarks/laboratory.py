@@ -33,7 +33,8 @@ class RealProject:
     settings: str  # the `[tool.mutmut]` that it needs
     requirements: Sequence[str] = ()  # of the library and of its tests, beside pytest
     tests: Sequence[str] = ()  # arguments of pytest, which finds them by itself elsewhere
-    function: tuple[str, str] | None = None  # path and method: its mutants are measured where the suite takes minutes
+    # Where the suite takes minutes: the path and the method whose mutants are measured, and the number of a survivor.
+    function: tuple[str, str, int] | None = None
 
 
 PROJECTS = {
@@ -56,7 +57,16 @@ PROJECTS = {
             "networkx",
             "3.4.2",
             'source_paths = ["networkx"]\nonly_mutate = ["networkx/classes/*.py"]\ndo_not_mutate = ["*/tests/*"]\n',
-            function=("networkx/classes/graph.py", "Graph.remove_nodes_from"),
+            function=("networkx/classes/graph.py", "Graph.remove_nodes_from", 3),
+        ),
+        RealProject(
+            "sympy",
+            "1.14.0",
+            'source_paths = ["sympy"]\nonly_mutate = ["sympy/core/*.py"]\ndo_not_mutate = ["*/tests/*"]\n'
+            'pytest_add_cli_args_test_selection = ["sympy/core"]\n',
+            ["mpmath"],
+            ["sympy/core"],
+            function=("sympy/core/containers.py", "Tuple.index", 7),
         ),
         RealProject("click", "8.5.1", 'source_paths = ["src/click"]\n'),
     )

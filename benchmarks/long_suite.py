@@ -28,13 +28,13 @@ Times = Mapping[str, float]  # status to the seconds after which it was first re
 def measure(laboratory: Laboratory, project: RealProject) -> list[Comparison]:
     """Each row says when something was reported, from the start of the server or from the edit."""
     assert project.function is not None
-    path, function = project.function
+    path, function, survivor = project.function
     bridge = laboratory.bridge(project)
     with laboratory.copy_of(project) as root, laboratory.directory() as cache:
         file = root / path
-        collection = plain_pytest(bridge, root, "--collect-only").wall
+        collection = plain_pytest(bridge, root, *project.tests, "--collect-only").wall
         cold = _server_times(bridge, root, cache, path, function)
-        suite = plain_pytest(bridge, root).wall
+        suite = plain_pytest(bridge, root, *project.tests).wall
         again = _server_times(bridge, root, cache, path, function)
         with _served(bridge, root, cache) as client:
             _times(client, root, path, function, time.perf_counter())
@@ -46,7 +46,7 @@ def measure(laboratory: Laboratory, project: RealProject) -> list[Comparison]:
             added = _times(client, root, path, function, began)
         after = _server_times(bridge, root, cache, path, function)
         file.write_text(text, "utf-8")
-        theirs = _seconds(lambda: _mutmut(bridge, root, path, function))
+        theirs = _seconds(lambda: _mutmut(bridge, root, path, function, survivor))
 
     def row(what: str, times: Times, status: str, other: str, seconds: float, aim: str) -> Comparison:
         return Comparison(what, "wall s", Series([times[status]]), other, Series([seconds]), aim)
@@ -113,10 +113,10 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def _mutmut(bridge: Path, root: Path, path: str, function: str) -> None:
+def _mutmut(bridge: Path, root: Path, path: str, function: str, number: int) -> None:
     """It ends with 1 where mutants survive."""
     module = path.removesuffix(".py").replace("/", ".")
-    name = f"{module}.x\u01c1{function.replace('.', chr(0x1C1))}__mutmut_3"
+    name = f"{module}.x\u01c1{function.replace('.', chr(0x1C1))}__mutmut_{number}"
     try:
         run([bridge.with_name("mutmut"), "run", name], root)
     except ServerFailed as error:
