@@ -123,10 +123,10 @@ class PythonEngine:
         home = project.cache.resolve()
         claim = partial(Sandbox.claim, home, project.root, left_out=MADE_BY_TOOLS, limit=8 * max(2, project.jobs))
         self._sandboxes: HostPool = SandboxPool(claim)
-        self._slot = HostSlot(project, self._sandboxes)
+        self._scheduler = JobScheduler(lambda: project.jobs + self._slot.waiting)
+        self._slot = HostSlot(project, self._sandboxes, self._scheduler.look)
         self._requests = itertools.count()
         self._plan: TestPlan | None = None  # of the last request
-        self._scheduler = JobScheduler(lambda: project.jobs)
         self._host_lock = SharedLock()  # alone: what was tested when a host ended
         self._running = 0  # requests
         self._ahead = PreparationAhead(self._slot, self._noting)

@@ -56,6 +56,7 @@ class Host:
     _process: JsonLinesProcess
     _scratch: tempfile.TemporaryDirectory[str]
     _home: Path
+    _on_wait: Callable[[], None]  # called when one more mutant waits for the measurement
     _tests: list[str] = field(factory=list, init=False)
     failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
     notices: dict[Notice, None] = field(factory=dict, init=False)  # for each request that it tests mutants of
@@ -66,12 +67,19 @@ class Host:
     _imported: Ran | None = field(default=None, init=False)  # what collecting the tests depends on
     _ran_alone: dict[str, Ran] = field(factory=dict, init=False)  # what else tests depend on that were run alone
     _pending: dict[int, contextvars.Context] = field(factory=dict, init=False)  # questions, each with its request's
+    _waiting: set[int] = field(factory=set, init=False)  # questions about mutants that wait for the measurement
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
     _plan: TestPlan = field(init=False)  # of the last preparation
 
     @classmethod
     async def start(
-        cls, python: Path, options: Mapping[str, object], *, sandbox: Path, env: Mapping[str, str | None]
+        cls,
+        python: Path,
+        options: Mapping[str, object],
+        *,
+        sandbox: Path,
+        env: Mapping[str, str | None],
+        on_wait: Callable[[], None],
     ) -> Host:
         """In the sandbox. Raises ToolError."""
         home = sandbox.parent
@@ -99,7 +107,7 @@ class Host:
         except BaseException:
             scratch.cleanup()
             raise
-        return cls(process, scratch, home)
+        return cls(process, scratch, home, on_wait)
 
     @property
     def closed(self) -> bool:
@@ -110,6 +118,11 @@ class Host:
     def pid(self) -> int:
         """Changes when, and only when, there is another host."""
         return self._process.pid
+
+    @property
+    def waiting(self) -> int:
+        """How many mutants wait until all tests are measured, or have done so and are not yet answered."""
+        return len(self._waiting)
 
     @property
     def size(self) -> int:
@@ -226,6 +239,7 @@ class Host:
             raise
         finally:
             del self._pending[number]
+            self._waiting.discard(number)
         if answer.get("status") == "stopped":
             raise Interrupted
         return read(answer)
@@ -251,6 +265,10 @@ class Host:
             self._know(notice["measured"])
         elif "unprepared" in notice:
             self.is_prepared = self.is_measuring = False
+        elif "waits" in notice:
+            if notice["waits"] in self._pending:  # else it has been cancelled meanwhile
+                self._waiting.add(notice["waits"])
+                self._on_wait()
         elif "suite" in notice:
             self._tell_suite(notice)
         elif "tests_run" in notice:

@@ -21,7 +21,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
@@ -47,6 +47,7 @@ from msp_bridge.toolkit.json_lines import forget_bytecode, is_damaged_bytecode
 log = logging.getLogger(__name__)
 
 RESTARTS = 3  # that changes of Python files may cause in a request
+MOST_WAITING = 50  # mutants for which others are tested
 LOOK_AGAIN_S = 0.5  # during a run after which the user may have saved a file
 BARRIER = b"[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
 
@@ -56,8 +57,9 @@ HostPool = SandboxPool[Sandbox, Host]
 class HostSlot:
     """Tests mutants in one sandbox, which belongs to it from the first use until `aclose`."""
 
-    def __init__(self, project: Project, sandboxes: HostPool) -> None:
-        self._project, self._sandboxes = project, sandboxes
+    def __init__(self, project: Project, sandboxes: HostPool, on_wait: Callable[[], None]) -> None:
+        """`on_wait` is called when `waiting` has grown."""
+        self._project, self._sandboxes, self._on_wait = project, sandboxes, on_wait
         self._lock = asyncio.Lock()  # held while the sandbox, or which host there is, changes
         self._lease = AsyncExitStack()
         self._warm: WarmSandbox[Sandbox, Host] | None = None
@@ -124,6 +126,12 @@ class HostSlot:
                 continue
             if epoch == self._epoch:
                 return found
+
+    @property
+    def waiting(self) -> int:
+        """How many mutants need no job: they wait until all tests are measured."""
+        host = None if self._warm is None else self._warm.process.current
+        return 0 if host is None else min(host.waiting, MOST_WAITING)
 
     @property
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
@@ -233,7 +241,7 @@ class HostSlot:
             "isolation": wanted_isolation(os.environ),
         }
         env = python_environment(plan.python, self._project.cache)
-        return await Host.start(plan.python, options, sandbox=sandbox.path, env=env)
+        return await Host.start(plan.python, options, sandbox=sandbox.path, env=env, on_wait=self._on_wait)
 
     async def aclose(self) -> None:
         """End the host and give the sandbox back."""

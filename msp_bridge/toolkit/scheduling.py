@@ -14,8 +14,8 @@ The rules.
 3. When a job ends, the newest request that waits goes next.
 4. A request starts jobs only while its next result is awaited. That is how the front end pauses an older request.
 
-Each waiting request has a job of its own running (rule 2), whose end wakes it. So a budget that grows counts from the
-next end of a job, and no request waits for ever.
+Each waiting request has a job of its own running (rule 2), whose end wakes it, so no request waits for ever. A budget
+that grows counts from the next end of a job, or from a call of `look`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,11 @@ class JobScheduler:
 
     def _ended(self, _: asyncio.Task[Any]) -> None:
         self._active -= 1
+        self.look()
+
+    def look(self) -> None:
+        """The budget may have grown: the newest request that waits looks at it."""
         for request in reversed(self._requests):
             if request.turn is not None and not request.turn.done():
-                request.turn.set_result(None)  # it looks at the budget again: a newer one may have come
+                request.turn.set_result(None)  # and not its turn: a newer one may have come
                 return

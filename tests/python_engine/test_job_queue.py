@@ -25,7 +25,7 @@ class Trial:
     """A queue, and what it has started: with a guard or exclusively."""
 
     def __init__(self, sharing: Sharing) -> None:
-        self.queue, self.started = JobQueue(sharing), list[str]()
+        self.queue, self.started = JobQueue(sharing, 9), list[str]()
 
     def submit(self, id: int, *, batch: int = 0, tests: Sequence[int] = ()) -> None:
         self.queue.submit(id, lambda guarded: self.started.append(f"{id} {guarded}"), batch=batch, tests=tests)
@@ -39,7 +39,7 @@ class Trial:
 def test_no_job_waits_for_an_endless_one_and_none_is_alone_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    queue, started = JobQueue(Sharing.APART), list[int]()
+    queue, started = JobQueue(Sharing.APART, 9), list[int]()
     for id in (1, 2, 3):
         queue.submit(id, noting(started, id), alone=id == 2)
     assert started == [1]
@@ -55,7 +55,7 @@ def test_no_job_waits_for_an_endless_one_and_none_is_alone_for_ever(
 
 
 def test_a_job_that_must_be_alone_has_no_other_beside_it() -> None:
-    queue, started = JobQueue(Sharing.APART), list[int]()
+    queue, started = JobQueue(Sharing.APART, 9), list[int]()
 
     def submit(id: int, *, alone: bool = False) -> None:
         queue.submit(id, noting(started, id), alone=alone)
@@ -143,3 +143,22 @@ def test_a_newer_request_does_not_wait_for_an_exclusive_job_that_waits() -> None
     trial.submit(3)
     trial.submit(4, batch=1)
     assert trial.news == ["1 True", "2 True", "4 True"]
+
+
+def test_no_more_run_than_may_but_one_of_each_request_and_a_mutants_next_job_goes_first() -> None:
+    queue, started = JobQueue(Sharing.APART, 2), list[int]()
+    for id in (4, 5, 6):
+        queue.submit(id, noting(started, id))
+    assert started == [4, 5]
+    queue.submit(7, noting(started, 7), batch=1)
+    queue.submit(8, noting(started, 8), batch=1)
+    assert started == [4, 5, 7]
+    queue.ended(ended(4))
+    queue.submit(4, noting(started, 4))
+    assert started == [4, 5, 7]
+    queue.ended(ended(5))
+    assert started == [4, 5, 7, 8, 4]
+    queue.ended(ended(7))
+    assert started == [4, 5, 7, 8, 4]
+    queue.ended(ended(8))
+    assert started == [4, 5, 7, 8, 4, 6]

@@ -56,8 +56,10 @@ def files(end: Path) -> dict[str, bytes]:
     return {"pyproject.toml": TABLE, "pkg/__init__.py": b"", "pkg/m.py": SOURCE, "tests/test_m.py": tests}
 
 
-async def first_kill(trial: Trial) -> Result:
-    async with aclosing(trial.adapter.test(await trial.discover())) as results:
+async def first_kill(trial: Trial, *, survivors: bool = True) -> Result:
+    """`survivors`: they are tested, too."""
+    mutants = [mutant for mutant in await trial.discover() if survivors or "survives" not in (mutant.description or "")]
+    async with aclosing(trial.adapter.test(mutants)) as results:
         return await anext(results)
 
 
@@ -74,6 +76,18 @@ async def test_a_kill_waits_neither_for_all_tests_nor_is_it_lost(tmp_path: Path,
         assert early.covered_by is None  # not known yet
         rest = {result.status for result in results if "survives" in result.mutant.description}
         assert rest == {Status.SURVIVED}
+
+
+async def test_a_kill_does_not_wait_for_survivors_that_wait_for_all_tests(tmp_path: Path, end: Path) -> None:
+    tree = files(end)
+    survivors = b"".join(b"def survives_%d(a):\n    print(a + 1)\n\n\n" % number for number in range(3))
+    tree["pkg/m.py"] = survivors + SOURCE
+    calls = "".join(f"    m.survives_{number}(1)\n" for number in range(3)).encode()
+    tree["tests/test_m.py"] = tree["tests/test_m.py"].replace(b"    m.survives(1)\n", b"    m.survives(1)\n" + calls)
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        first, *_ = await trial.discover()
+        assert "survives_0" in first.description  # more of these than there are jobs come before the kill
+        assert (await first_kill(trial)).status is Status.KILLED
 
 
 async def test_a_request_of_several_mutants_names_a_failing_test_that_is_found_after_the_last_kill(
@@ -105,15 +119,15 @@ async def test_a_cancel_ends_the_run_of_all_tests_and_the_next_request_begins_it
 
 
 async def test_an_edit_during_the_first_run_of_all_tests_keeps_what_was_measured(tmp_path: Path, end: Path) -> None:
-    count = tmp_path / "count"  # of the runs of a test that comes first, and that no mutant concerns
+    count = tmp_path / "count"  # of the runs of a test that comes first; a survivor would run it, too
     tree = files(end)
     tree["pkg/number.py"] = tree.pop("pkg/m.py")
     tree["tests/test_a.py"] = f"def test_counted():\n    open({str(count)!r}, 'a').write('x')\n".encode()
     tree["tests/test_m.py"] = tree["tests/test_m.py"].replace(b"import m", b"import number as m")
     async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
-        assert (await first_kill(trial)).status is Status.KILLED
+        assert (await first_kill(trial, survivors=False)).status is Status.KILLED
         trial.edit("pkg/number.py", "    return a + 1\n", "    b = a\n    return b + 1\n")
-        assert (await first_kill(trial)).status is Status.KILLED
+        assert (await first_kill(trial, survivors=False)).status is Status.KILLED
         assert count.read_text() == "x"
         end.touch()
         assert {result.status for result in (await trial.test()).values()} == {Status.KILLED, Status.SURVIVED}

@@ -8,7 +8,9 @@ other job runs, and none begins until it is gone. Another one could read what it
 ended a job is remembered: later jobs with it are exclusive at once. So are fresh jobs after `COLLECTIONS` in a row that
 a guard has ended before their first test. Where there is no guard, every job is exclusive.
 
-The jobs of the newest request go first. What runs is not ended for them: they wait for its end, or its time limit.
+No more jobs run at once than the bridge asks for, but for one of each request that has none running. Those of the
+newest request go first, then those of the mutant that came first, whose verdict is nearest. What runs is not ended for
+them: they wait for its end, or its time limit.
 """
 
 from __future__ import annotations
@@ -69,15 +71,15 @@ class Queued:
 
 
 class JobQueue:
-    """Jobs start in the order of their submission, the newest request first, at once unless one is to be alone.
+    """At most `jobs` run at once, the newest request's first, and none beside one that is to be alone.
 
     A job that runs `alone` has no other beside it; `loaded`: busy processes instead, for which it is alone as well.
     Neither lasts for ever: the job of an older request may be an endless loop: it waits for others for `WAIT_S`,
     and keeps others waiting for `ALONE_S`, whatever they do. An exclusive job waits, and keeps waiting, without end.
     """
 
-    def __init__(self, sharing: Sharing) -> None:
-        self._sharing = sharing
+    def __init__(self, sharing: Sharing, jobs: int) -> None:
+        self._sharing, self._jobs = sharing, jobs
         self._running: dict[int, Queued] = {}
         self._waiting: list[Queued] = []
         self._lasting: set[int] = set()  # tests in which a guard has ended a job
@@ -170,7 +172,7 @@ class JobQueue:
                 self._advance(impatient=True)
 
     def _wait(self, job: Queued) -> None:
-        insort(self._waiting, job, key=lambda each: -each.batch)
+        insort(self._waiting, job, key=lambda each: (-each.batch, each.id))
 
     def _share(self) -> None:
         """Others may run now."""
@@ -188,8 +190,11 @@ class JobQueue:
             self._deadline = 0.0
 
     def _is_held_up(self) -> bool:
-        """Whether the next job is exclusive and others run, or one that runs is."""
-        return bool(self._running) and any(job.exclusive for job in (*self._running.values(), self._waiting[0]))
+        """Whether as many run as may, or the next one is exclusive and others run, or one that runs is."""
+        running, next_one = self._running.values(), self._waiting[0]
+        if len(running) >= self._jobs and any(job.batch == next_one.batch for job in running):
+            return True
+        return bool(running) and any(job.exclusive for job in (*running, next_one))
 
     def _start(self, job: Queued) -> None:
         self._running[job.id] = job

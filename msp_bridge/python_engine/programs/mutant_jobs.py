@@ -60,6 +60,7 @@ class ScheduledMutant:
     guessed: bool = False  # these limits: it is not known how long one of the tests takes
     timed_out: bool = False  # one of its jobs was over a limit
     stopped: bool = False
+    waits: bool = False  # for the measurement; so the bridge was told
     late: bool = False  # its run of the suite is ended: it has taken too long
 
     @property

@@ -17,8 +17,7 @@ gets there in stages, each of which is cheap and either final or hands on to the
 - `FRESH`: a process that imports everything with the mutated file on the disk and runs all tests in their order. Before
   that, the `likely_killers` run in one of their own. Another process may have done a part of it (`early_jobs`).
 
-Invariants. Each request is answered once, whatever happens. A mutant has at most one job at a time. Jobs of isolated
-runs have negative ids. A stopped request is answered when its job is gone.
+Invariants. Each request is answered once; a stopped one when its job is gone. A mutant has one job at a time.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class MutantScheduler:
         self._isolated = IsolatedRuns(jobs, self._run_isolated)
         self._questions = Questions(send)
         self._controls = Controls(baseline.unsteady)
-        self._queue = JobQueue(sharing)
+        self._queue = JobQueue(sharing, jobs)
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
         self._confirmation = KillConfirmation(self, self._jobs, self._controls, note, live=self._live is not None)
         self._own_actions: dict[Action, Callable[[ScheduledMutant], None]] = {
@@ -87,7 +86,7 @@ class MutantScheduler:
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
         self._likely, self.early = LikelyKillers(self._numbers), EarlyJobs(self._jobs, start_early)
         self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
-        self._unmeasured = Unmeasured(self._survivors, probes, baseline, several=jobs > 1)
+        self._unmeasured = Unmeasured(self._survivors, probes, baseline, send, several=jobs > 1)
 
     @property
     def idle(self) -> bool:
@@ -147,11 +146,12 @@ class MutantScheduler:
 
     def _seek(self, mutant: ScheduledMutant) -> None:
         """Look for a test that kills it, though not all tests are measured; where there is none it waits for that."""
-        mutant.stage = Stage.UNMEASURED
-        if self._live is None or self._live.has_ended:
-            return
-        stage, tests = self._unmeasured.next(self.baseline, mutant, self._likely.last(self.baseline, mutant))
-        if stage is not Stage.UNMEASURED:
+        stage, tests = Stage.UNMEASURED, list[int]()
+        if self._live is not None and not self._live.has_ended:
+            stage, tests = self._unmeasured.next(self.baseline, mutant, self._likely.last(self.baseline, mutant))
+        if stage is Stage.UNMEASURED:
+            self._unmeasured.wait(mutant)
+        else:
             self._enter(mutant, stage, tests)
 
     def _route(self, mutant: ScheduledMutant) -> None:
@@ -349,7 +349,7 @@ class MutantScheduler:
     def start_fresh(self, mutant: ScheduledMutant) -> None:
         """Run likely killers in a process that imports everything; without any, the tests that are left."""
         if self.baseline.unmeasured:
-            mutant.stage = Stage.UNMEASURED
+            self._unmeasured.wait(mutant)
             return
         mutant.stage, mutant.completed = Stage.FRESH, 0
         left = self._survivors.left(self.baseline, mutant)

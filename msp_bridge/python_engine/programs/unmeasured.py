@@ -7,6 +7,7 @@ them says something or all tests are measured:
 
 - Where the whole suite has passed with it before an edit, the tests that are left (`survivors`) decide: they are known.
 - For `PATIENCE_S` it waits, unless what is measured is known to take longer: a short suite is measured by then.
+- While it waits, other mutants are tested: most are killed by tests that are known.
 - The tests that are known to run it, and the last killer of its function, run with it. The measurement tells of more
   and more tests what they run.
 - Tests that are likely to run it are measured before their turn (`Probes`), which makes them known.
@@ -21,6 +22,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 
 from .baseline import Baseline, bits
 from .endings import reject_fault
@@ -39,9 +41,17 @@ IDS = itertools.count(-(1 << 40), -1)
 class Unmeasured:
     """Decides for the mutants of one scheduler."""
 
-    def __init__(self, survivors: Survivors, probes: Probes, baseline: Baseline, *, several: bool) -> None:
+    def __init__(
+        self,
+        survivors: Survivors,
+        probes: Probes,
+        baseline: Baseline,
+        send: Callable[[Mapping[str, object]], None],
+        *,
+        several: bool,
+    ) -> None:
         """`several`: more than one job may run at once."""
-        self._survivors, self.probes, self._several = survivors, probes, several
+        self._survivors, self.probes, self._send, self._several = survivors, probes, send, several
         began = time.monotonic()
         long = not baseline.is_unknown and baseline.seconds(bits(baseline.unmeasured)) > PATIENCE_S
         moments = [began + (0.0 if long else PATIENCE_S), began + EARLY_S]
@@ -53,6 +63,18 @@ class Unmeasured:
     def wait_s(self) -> float | None:
         """When `look` is to be called; None: there is no need to."""
         return max(0.0, self._moments[0] - time.monotonic()) if self._moments else None
+
+    def wait(self, mutant: ScheduledMutant) -> None:
+        """Have it wait, and tell the bridge, which then has another one tested."""
+        mutant.stage = Stage.UNMEASURED
+        if not (mutant.waits or self._is_patient):
+            mutant.waits = True
+            self._send({"id": None, "waits": mutant.request})
+
+    @property
+    def _is_patient(self) -> bool:
+        """Whether the measurement may soon be over."""
+        return len(self._moments) > 1
 
     def look(self) -> bool:
         """Whether more may be done now than before."""
@@ -69,7 +91,7 @@ class Unmeasured:
 
     def next(self, baseline: Baseline, mutant: ScheduledMutant, last: int | None) -> tuple[Stage, list[int]]:
         """The stage of a mutant whose last killer was `last`, and its tests."""
-        if len(self._moments) > 1 or not baseline.allows_live_code(mutant.path, mutant.change):
+        if self._is_patient or not baseline.allows_live_code(mutant.path, mutant.change):
             return Stage.UNMEASURED, []
         covering = baseline.covering(mutant.path, mutant.change.lines)
         if covering and not baseline.fork_unsafe and (left := self._survivors.left(baseline, mutant)):
