@@ -442,14 +442,14 @@ def test_stale_and_surplus_copies_are_swept_and_those_in_use_are_not(source: Pat
     assert used.path.exists()
 
 
-def test_ten_thousand_files_are_copied_and_refreshed(tmp_path: Path) -> None:
+def test_a_thousand_files_are_copied_and_refreshed(tmp_path: Path) -> None:
     source = tmp_path / "many"
-    for directory in range(100):
+    for directory in range(10):
         (source / f"d{directory}").mkdir(parents=True)
         for file in range(100):
             (source / f"d{directory}" / f"f{file}.py").write_text(f"{file}\n")
     sandbox = Sandbox(source, tmp_path / "cache" / "many")
-    assert len(sandbox.refresh()) == 10_000
+    assert len(sandbox.refresh()) == 1_000
     (source / "d7" / "f7.py").write_text("changed\n")
     assert Sandbox(source, sandbox.path).refresh() == {"d7/f7.py"}
 
