@@ -179,6 +179,7 @@ async def test_where_pit_contradicts_a_result_its_tests_of_the_mutated_class_dec
         configuration = ElementTree.parse(copy / "pom.xml").find(".//execution/configuration")
         assert configuration is not None
         tests = [each.text for each in configuration.findall("targetTests/param")]
+        assert configuration.findtext("skipFailingTests") == (None if not seen else "false")  # else none would fail
         seen.append((compiled.read_text(), tests, "-Dmaven.main.skip=true" in arguments))
         outcome = next(outcomes)
         if outcome in ("fails", "breaks"):
