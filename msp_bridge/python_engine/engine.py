@@ -115,7 +115,7 @@ class PreparationAhead:
 class PythonEngine:
     """Tests mutants whose `handle` is a `PythonEdit`. Which one is next: see `JobScheduler`.
 
-    One host tests all mutants that run. Where they can't run side by side it decides which is next (`JobQueue`).
+    One host tests all mutants that run. Its `JobQueue` decides which of their jobs is next, and which run side by side.
     """
 
     def __init__(self, project: Project) -> None:

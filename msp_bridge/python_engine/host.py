@@ -191,7 +191,7 @@ class Host:
     def test(self, mutant: Mutant, batch: int) -> Awaitable[Result | None]:
         """The verdict; None when the sandbox has another version of the file. Raises Interrupted.
 
-        `batch` numbers the request: the newest goes first where mutants can't run side by side.
+        `batch` numbers the request: the newest goes first.
         Cancelling waits until the mutant's processes are gone.
         """
         edit = mutant.handle

@@ -162,3 +162,12 @@ def test_no_more_run_than_may_but_one_of_each_request_and_a_mutants_next_job_goe
     assert started == [4, 5, 7, 8, 4]
     queue.ended(ended(8))
     assert started == [4, 5, 7, 8, 4, 6]
+
+
+def test_a_mutants_job_waits_for_no_queue_of_runs_of_single_tests() -> None:
+    queue, started = JobQueue(Sharing.APART, 1), list[int]()
+    for id in (1, -2, -1, 2):
+        queue.submit(id, noting(started, id))
+    for id in (1, 2, -2):
+        queue.ended(ended(id))
+    assert started == [1, 2, -2, -1]

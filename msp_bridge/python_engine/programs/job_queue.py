@@ -9,8 +9,9 @@ ended a job is remembered: later jobs with it are exclusive at once. So are fres
 a guard has ended before their first test. Where there is no guard, every job is exclusive.
 
 No more jobs run at once than the bridge asks for, but for one of each request that has none running. Those of the
-newest request go first, then those of the mutant that came first, whose verdict is nearest. What runs is not ended for
-them: they wait for its end, or its time limit.
+newest request go first, then those of the mutant that came first, whose verdict is nearest; runs for no mutant alone
+(their ids are negative) go last, or kills would wait for all of them. What runs is not ended for them: they wait for
+its end, or its time limit.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ class JobQueue:
                 self._advance(impatient=True)
 
     def _wait(self, job: Queued) -> None:
-        insort(self._waiting, job, key=lambda each: (-each.batch, each.id))
+        insort(self._waiting, job, key=lambda each: (-each.batch, each.id < 0, each.id))
 
     def _share(self) -> None:
         """Others may run now."""
