@@ -53,6 +53,14 @@ def cpu_seconds(roots: Iterable[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def waited_seconds() -> float:
+    """How long this thread has waited for a CPU that others used (Linux; elsewhere 0)."""
+    with contextlib.suppress(OSError):  # not known in each kernel
+        with open("/proc/thread-self/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / 1e9
+    return 0.0
+
+
 def end_group(leader: int) -> None:
     """Kill the process group of `leader`."""
     with contextlib.suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS says so of zombies

@@ -29,9 +29,6 @@ OF_CODE = (
     *("metaclasses", "namespace_package", "pickles", "recompiled", "registries", "signatures", "source_text"),
     "stack_frames",
 )
-# Their mutants break a later test that runs none of their code. Only the suite shows that, which decides by itself where it takes a
-# tenth of a second, as here, but not on a busy machine.
-LEAVING_SOMETHING = ("leak", "left_behind", "undone")
 MOST = 12  # mutants of a project that are checked
 ANEW = 3  # of these, in fresh processes whatever is kept
 MOST_OF_COSMIC_RAY = 6  # of its many
@@ -94,8 +91,6 @@ async def test_mutmut_says_what_a_fresh_process_says(
 ) -> None:
     if isolation == "guard":
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "guard")
-    if kind in LEAVING_SOMETHING:
-        monkeypatch.setenv("MSP_BRIDGE_EXACT", "1")
     for attempt in range(ATTEMPTS):
         found = await differences(truths, kind, tmp_path / str(attempt), Mutmut, MOST)
         if not found or kind != BY_CHANCE:  # where a test fails by chance, what differs must differ each time

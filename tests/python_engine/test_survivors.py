@@ -46,6 +46,8 @@ RUN = FileFacts(frozenset(), frozenset(), frozenset({("f", 1)}), False)  # at im
         (baseline(1.0, alone=ALONE), plan(), None, []),
         (baseline(1.0, alone=ALONE), plan(exact=True), Stage.SUITE, EVERYTHING),
         (baseline(0.01, alone=ALONE), plan(), Stage.SUITE, EVERYTHING),
+        (baseline(0.1, alone=ALONE), plan(), None, []),
+        (baseline(0.1, alone=ALONE, waited=0.8), plan(), Stage.SUITE, EVERYTHING),  # the machine was busy
         (baseline(1.0, survivors={mutant().survivor: Held(0b111)}), plan(exact=True), None, []),
         (baseline(1.0, survivors={mutant().survivor: Held(0b010, True)}), plan(exact=True), Stage.SUITE, EVERYTHING),
         (baseline(1.0, survivors={mutant().survivor: Held(0b010)}), plan(), Stage.SUITE, [0, 2]),

@@ -68,6 +68,7 @@ class Baseline:
     suites_s: float = 0.0  # what such runs have cost, in seconds
     alone_s: tuple[float, int] = (0.0, 0)  # seconds beyond their tests that runs of one test took, and their number
     set_up: tuple[float, float] = (0.0, 0.0)  # seconds, and of CPU time: see `time_limits`
+    waited: float = 0.0  # the part of `total` for which other processes used the CPU
 
     @classmethod
     def of(cls, report: Report, collected: Collected) -> Baseline:
@@ -88,6 +89,7 @@ class Baseline:
             subprocess_tests=int(report.get("subprocess_tests", "0x0"), 16),
             collecting=collected["seconds"],
             alone_s=(ALONE_S * collected.get("megabytes", SMALL_MB), 1),
+            waited=report.get("waited", 0.0),
         )
 
     @classmethod
@@ -115,14 +117,13 @@ class Baseline:
         return replace(
             self,
             facts={path: replace(facts, unseen=unseen.get(path, facts.unseen)) for path, facts in self.facts.items()},
-            durations=[
-                again.durations[test] if test in done else seconds for test, seconds in enumerate(self.durations)
-            ],
+            durations=[(again if test in done else self).durations[test] for test in range(len(self.tests))],
             lines=merged,
             late=self.late | again.late,
             failing={**{test: text for test, text in self.failing.items() if test not in done}, **failing},
             subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests & tests,
             unmeasured=0 if all else self.unmeasured & ~tests if in_order else self.unmeasured,
+            waited=report.get("waited", self.waited),
             is_unknown=self.is_unknown and not all,
         )
 

@@ -200,6 +200,7 @@ class Live:
         roots = (self._plan.place, self._world.root)
         self._tests.coverage.measure(self._noted_lines(), self._plan.filenames, roots)
         whole, piece, began = MeasuredTests(), MeasuredTests(), time.perf_counter()
+        before = descendants.waited_seconds()
         due = began if message.get("pieces") else math.inf
         with contextlib.suppress(TimeoutError):  # between two tests
             for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
@@ -218,7 +219,8 @@ class Live:
                     piece, due = MeasuredTests(), now + max(PIECE_S, PIECE_PART * (now - began))
             signal.alarm(0)
         whole.add(piece)
-        report = self._measured(whole)
+        waited = (descendants.waited_seconds() - before) / (time.perf_counter() - began)
+        report: Report = {**self._measured(whole), "waited": waited}
         return self._with_dependencies(report) if alone else report
 
     def _measured(self, tests: MeasuredTests) -> Report:

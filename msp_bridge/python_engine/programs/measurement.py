@@ -31,7 +31,7 @@ from .world import LIMITS, World
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
 SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests, in a baseline
-FORMAT = 12  # of the file: another one whenever what it says changes
+FORMAT = 13  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
@@ -98,6 +98,7 @@ class Measurement:
             "always_fresh": self._servers.why_fresh,
             "dropped": sorted(self._world.dropped),
             "report": {
+                "waited": baseline.waited,
                 "durations": dict(enumerate(baseline.durations)),
                 "lines": lines,
                 "failing": baseline.failing,

@@ -73,6 +73,7 @@ class Report(TypedDict, total=False):
     broken: Sequence[Failure]
 
     durations: Mapping[Index, float]  # of a measurement: seconds
+    waited: float  # the part of these in which its process waited for a CPU
     lines: Mapping[str, Mapping[Any, str]]  # path to line to mask
     failing: Mapping[Index, str]
     subprocess_tests: str  # a mask

@@ -14,7 +14,8 @@ The suite decides as long as it has cost less, for all survivors together, than 
 at most twice that of the cheaper way. What an isolated run takes beyond its test is measured in each of them, and in
 each control; at first it is guessed from the size of the process that is forked. What the suite has cost is kept over
 edits and for the next process, as the isolated runs are. A suite that takes no longer than a fresh process decides on
-every survivor, and so does every suite where the plan says `exact`.
+every survivor, whatever else the machine does: the time for which its process waited for a CPU is not counted. So does
+every suite where the plan says `exact`.
 
 A mutant with which the whole suite has passed is *known*: as long as the project is the same, so is that verdict. Asked
 for again, it is tested for `AGAIN_S`, which shows a kill that would contradict it, and not by the whole suite.
@@ -35,7 +36,7 @@ from .baseline import Baseline
 from .channel import TargetPlan
 from .mutant_jobs import ScheduledMutant, Stage
 
-CHEAP_S = 0.1  # a suite that takes less decides on each survivor
+CHEAP_S = 0.1  # a suite that takes less, but for what others use of the CPU, decides on each survivor
 AGAIN_S = 2.0  # for the tests of a known survivor, and for all after an edit
 
 
@@ -109,4 +110,5 @@ class Survivors:
         if self._plan.exact or self._plan.dependencies:
             return self._plan.exact
         unknown = baseline.unknown_for(mutant.path, mutant.change)
-        return baseline.total <= CHEAP_S or baseline.suites_s + baseline.total <= baseline.seconds_alone(unknown)
+        is_cheap = baseline.total * (1 - baseline.waited) <= CHEAP_S
+        return is_cheap or baseline.suites_s + baseline.total <= baseline.seconds_alone(unknown)
