@@ -29,7 +29,7 @@ from typing import Any
 
 from .channel import TargetPlan
 from .code_runs import CodeRuns
-from .imports import monitoring
+from .imports import module_files, monitoring
 from .messages import Ran, Trace
 from .process_starts import note_starts
 from .text_reads import TextReads
@@ -152,5 +152,4 @@ def joined(reports: Iterable[Trace | None]) -> Ran | None:
 
 
 def _files_of_modules() -> list[str]:
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return [file for file in files if isinstance(file, str) and "site-packages" not in file]
+    return [file for file in module_files().values() if file is not None and "site-packages" not in file]

@@ -22,8 +22,8 @@ from typing import Any
 
 from ...isolation import descendants
 from .channel import TargetPlan
-from .imports import ImportTrace
-from .live_code import LiveFunctions, Segment, loaded_files, put
+from .imports import ImportTrace, loaded_files
+from .live_code import LiveFunctions, Segment, put
 from .live_server import facts_of, relative
 from .messages import JobMessage, Started
 

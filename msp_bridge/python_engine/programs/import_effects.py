@@ -20,10 +20,9 @@ import ast
 import builtins
 import os
 import sys
-import types
 from collections.abc import Collection, Iterator, Sequence
 
-from .imports import is_of_environment, is_of_python
+from .imports import is_of_environment, is_of_python, module_files
 
 PURE = frozenset({"_pytest", "hypothesis", "msp_bridge", "pluggy", "pytest", *sys.stdlib_module_names})
 TYPES = frozenset(
@@ -115,7 +114,7 @@ def _root(node: ast.expr) -> ast.expr:
 
 def imported(place: str, sources: Collection[str], tests: Collection[str]) -> dict[str, list[str]]:
     """The `CLASSES` and the `MODULES` that this process has imported: see above. `tests` are the files of tests."""
-    found = {name: _origin(name, module, os.path.realpath(place)) for name, module in list(sys.modules.items())}
+    found = {name: _origin(name, file, os.path.realpath(place)) for name, file in module_files().items()}
     others = {name for name, origin in found.items() if origin in sources or not (origin in PURE or _is_file(origin))}
     classes = {
         f"{origin}:{each.__qualname__}"
@@ -126,11 +125,10 @@ def imported(place: str, sources: Collection[str], tests: Collection[str]) -> di
     return {CLASSES: sorted(classes), MODULES: sorted({*found.values()} - PURE - {*tests})}
 
 
-def _origin(name: str, module: object, place: str) -> str:
+def _origin(name: str, file: str | None, place: str) -> str:
     """The path of a module's file, where it is one of the project; else its package."""
-    file = object.__getattribute__(module, "__dict__").get("__file__") if isinstance(module, types.ModuleType) else None
-    if not isinstance(file, str) or is_of_environment(directory := os.path.dirname(file)):
-        return "sys" if isinstance(file, str) and is_of_python(directory) else name.partition(".")[0]
+    if file is None or is_of_environment(directory := os.path.dirname(file)):
+        return "sys" if file is not None and is_of_python(directory) else name.partition(".")[0]
     path = os.path.relpath(os.path.realpath(file), place).replace(os.sep, "/")
     return name.partition(".")[0] if path.startswith("../") else path
 

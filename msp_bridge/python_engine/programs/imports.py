@@ -44,6 +44,31 @@ def enter(root: str, sandbox: str) -> None:
     sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing would run ours again in its processes
 
 
+def module_files() -> dict[str, str | None]:
+    """The file of each module that is loaded, by the module's name. None: it has none.
+
+    Looking for it loads no lazy module. Any object may stand in `sys.modules`: cffi's `lib` says that it is a module,
+    and has no `__dict__`.
+    """
+    return {name: _file_of(module) for name, module in list(sys.modules.items())}
+
+
+def _file_of(module: object) -> str | None:
+    try:
+        if issubclass(type(module), types.ModuleType):
+            file = object.__getattribute__(module, "__dict__").get("__file__")
+        else:
+            file = getattr(module, "__file__", None)
+    except Exception:  # what stands in for a module may raise anything
+        return None
+    return file if isinstance(file, str) else None
+
+
+def loaded_files(filenames: frozenset[str]) -> set[str]:
+    """Which of the files are modules of this process."""
+    return {file for file in module_files().values() if file in filenames}
+
+
 def loaded_elsewhere(
     sources: Sequence[str], place: str, pythonpath: Collection[Path] = ()
 ) -> tuple[str, str, str] | None:

@@ -389,8 +389,3 @@ def put(functions: LiveFunctions, segment: Segment) -> None:
     old, new = segment.compiled()
     if not functions.swap(old, new):
         raise NotLive("no live function has its code")
-
-
-def loaded_files(filenames: frozenset[str]) -> set[str]:
-    """Which of the files are modules of this process."""
-    return {name for module in list(sys.modules.values()) if (name := getattr(module, "__file__", None)) in filenames}

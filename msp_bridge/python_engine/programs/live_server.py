@@ -27,10 +27,10 @@ from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .import_effects import imported
-from .imports import CallingFile, ImportTrace, monitoring
+from .imports import CallingFile, ImportTrace, loaded_files, monitoring
 from .job_process import Job
 from .line_coverage import Line, Lines, ProbedFiles, TestCoverage, lines_of
-from .live_code import Key, LiveFunctions, NotLive, Segment, loaded_files, put
+from .live_code import Key, LiveFunctions, NotLive, Segment, put
 from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests

@@ -25,9 +25,9 @@ from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .early_server import Early
 from .fork_server import ForkServer
-from .imports import ImportTrace
+from .imports import ImportTrace, loaded_files
 from .job_process import Job
-from .live_code import NotLive, loaded_files
+from .live_code import NotLive
 from .live_server import Collecting, Live, relative
 from .messages import Collected, Report
 from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence
