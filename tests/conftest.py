@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import compileall
+import gc
 import logging
 import os
 import signal
@@ -32,7 +33,15 @@ sys.dont_write_bytecode = False
 # The scripted plugin is installed, as far as importlib.metadata can tell.
 sys.path.insert(0, str(Path(__file__).parent))
 
+gc.disable()  # while modules are loaded, which stay
+
 pytest_plugins = ("support.rings", "support.cpu_times", "support.skips")
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: looking for cycles in it, again and again, is a part of what the tests cost."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
