@@ -16,7 +16,7 @@ from msp_bridge.workspace.configuration import KEYS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-FOLDERS = (".", "benchmarks", "editors/vscode", "examples/shop", "examples/shop-java", "examples/shop-net")
+FOLDERS = (".", "benchmarks", "editors/vscode", *(f"examples/shop{of}" for of in ("", "-go", "-java", "-net", "-rust")))
 PAGES = sorted(DOCS.rglob("*.md"))
 DOCUMENTS = sorted(file for folder in FOLDERS for file in (ROOT / folder).glob("*.md")) + PAGES
 BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

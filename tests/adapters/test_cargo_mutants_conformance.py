@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from support.rust_trees import adapter_on, copied, discovered, listings, results_of, stand_in
+from support.rust_trees import EXAMPLE, adapter_on, copied, discovered, listings, results_of, stand_in
 
 from msp_bridge.adapter import Project, Status
 from msp_bridge.testing import check_adapter
@@ -30,7 +30,7 @@ async def test_the_adapter_keeps_its_promises_with_a_stand_in(
 
 @pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
 async def test_the_adapter_keeps_its_promises_with_cargo_mutants(tmp_path: Path, temporary: Path) -> None:
-    root = copied("rust_ws", tmp_path)
+    root = copied(EXAMPLE, tmp_path)
     await check_adapter(CargoMutants, Project(root=root, cache=tmp_path / "cache", jobs=2), sample=3)
     assert os.listdir(temporary) == []
 
@@ -38,7 +38,7 @@ async def test_the_adapter_keeps_its_promises_with_cargo_mutants(tmp_path: Path,
 @pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
 async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "msp_bridge.phases")
-    root = copied("rust_ws", tmp_path)
+    root = copied(EXAMPLE, tmp_path)
     wanted = {
         "replace * with + in total": Status.SURVIVED,
         "replace - with + in total": Status.KILLED,
@@ -58,7 +58,7 @@ async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path, caplog:
 
 @pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
 async def test_kept_builds_are_never_those_of_another_text(tmp_path: Path) -> None:
-    root = copied("rust_ws", tmp_path)
+    root = copied(EXAMPLE, tmp_path)
     source = root / "shop" / "src" / "lib.rs"
     strong = source.read_text("utf-8")
     weak = strong.replace("assert_eq!(super::total(2, 3), 6);", "")

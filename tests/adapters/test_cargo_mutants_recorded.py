@@ -1,4 +1,4 @@
-"""What the adapter makes of what cargo-mutants 27.1.0 really printed for tests/projects/rust_ws (recorded in rust_recorded)."""
+"""What the adapter makes of what cargo-mutants 27.1.0 really printed for examples/shop-rust (recorded in rust_recorded)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.cargo_mutants.listing import Sources, key_of
 from msp_bridge.adapters.cargo_mutants.outcomes import Outcomes
-from support.rust_trees import PROJECTS
+from support.rust_trees import EXAMPLE, PROJECTS
 
 from msp_bridge.adapter import Mutant, Result, Status
 from msp_bridge.source import SourceText
 
-ROOT, RECORDED = PROJECTS / "rust_ws", PROJECTS / "rust_recorded"
+ROOT, RECORDED = EXAMPLE, PROJECTS / "rust_recorded"
 LISTED: list[dict[str, Any]] = json.loads((RECORDED / "list.json").read_text("utf-8"))
 MARKER = " /* ~ changed by cargo-mutants ~ */"
 

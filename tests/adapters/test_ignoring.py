@@ -17,7 +17,7 @@ from support.go_trees import copied as go_shop
 from support.go_trees import discovered as discovered_by_gremlins
 from support.go_trees import results_of as results_of_gremlins
 from support.mutmut_trial import Trial
-from support.rust_trees import PROJECTS
+from support.rust_trees import EXAMPLE as SHOP_IN_RUST
 from support.stryker_js_trees import adapter_on as stryker_js_on
 from support.stryker_js_trees import copied
 from support.stryker_js_trees import discovered as discovered_by_stryker_js
@@ -166,7 +166,7 @@ async def test_stryker_net_gets_a_comment_for_the_next_statement(tmp_path: Path)
 
 
 async def test_cargo_mutants_gets_an_attribute_of_the_function() -> None:
-    root = PROJECTS / "rust_ws"
+    root = SHOP_IN_RUST
     adapter = CargoMutants(Project(root, root / "cache"))
     text = SourceText.read(root / "shop/src/lib.rs")
     start = text.text.index("price * (count - 1)")

@@ -16,14 +16,18 @@ from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
 from msp_bridge.testing import RunningProcesses, TreeState
 
 PROJECTS = Path(__file__).parent.parent / "projects"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-go"
 PROGRAMS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent), "/usr/local/go/bin"])
 REAL = all(shutil.which(name, path=PROGRAMS) is not None for name in ("go", "gremlins"))
 needs_gremlins = pytest.mark.skipif(not REAL, reason="gremlins is not installed")  # `make test` installs it, beside go
 
 
 def copied(to: Path) -> Path:
-    """The project go_shop, copied below `to`."""
-    return Path(shutil.copytree(PROJECTS / "go_shop", to / "project"))
+    """The example, copied below `to`, with a file that is no Go where go builds nothing."""
+    root = Path(shutil.copytree(EXAMPLE, to / "project"))
+    (root / "testdata").mkdir()
+    (root / "testdata" / "broken.go").write_text("this is no Go: a > b\n", "utf-8")
+    return root
 
 
 @contextlib.asynccontextmanager

@@ -15,11 +15,12 @@ from msp_bridge.adapter import Mutant, Project, Result, Scope
 from msp_bridge.testing import RunningProcesses, TreeState
 
 PROJECTS = Path(__file__).parent.parent / "projects"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-rust"
 STAND_IN = Path(__file__).with_name("scripted") / "cargo_stand_in.py"
 
 
-def copied(name: str, to: Path) -> Path:
-    """The project `name`, copied below `to`."""
+def copied(name: str | Path, to: Path) -> Path:
+    """The project `name`, or the one at that path, copied below `to`."""
     return Path(shutil.copytree(PROJECTS / name, to / "project", ignore=shutil.ignore_patterns("target")))
 
 

@@ -25,9 +25,9 @@ func TestFree(t *testing.T) {
 	}
 }
 
-func TestGrouped(t *testing.T) {
-	if Grouped(4, 6, 3) != 6 {
-		t.Fatal("grouped")
+func TestShelf(t *testing.T) {
+	if Shelf(4, 6, 3) != 6 {
+		t.Fatal("shelf")
 	}
 }
 
@@ -36,13 +36,13 @@ func TestBasket(t *testing.T) {
 	if basket.Add("x") != 1 || basket.Add("y") != 2 {
 		t.Fatal("basket")
 	}
-	if Name("c") != "abc" {
-		t.Fatal("name")
+	if Label("c") != "shop-c" {
+		t.Fatal("label")
 	}
 }
 
-func TestGuarded(t *testing.T) {
-	defer Guarded()
+func TestReset(t *testing.T) {
+	defer Reset()
 	panic("expected")
 }
 

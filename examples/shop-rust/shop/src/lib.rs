@@ -1,4 +1,4 @@
-//! A shop, for the tests of the bridge.
+//! What things cost in a shop.
 
 pub fn total(price: u32, count: u32) -> u32 {
     price + price * (count - 1)

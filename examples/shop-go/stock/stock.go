@@ -1,21 +1,21 @@
-// Package stock keeps state between tests, and writes files.
+// Package stock has what the shop has left.
 package stock
 
 import "os"
 
 var reserved int
 
-// Reserve leaves something behind if a mutant makes it.
+// Reserve returns how many things are reserved while it runs.
 func Reserve(count int) int {
 	reserved += count
 	defer func() { reserved -= count }()
 	return reserved
 }
 
-// Reserved is what is left.
+// Reserved is how many are reserved now.
 func Reserved() int { return reserved }
 
-// Save writes beside the sources.
+// Save writes a count into a file.
 func Save(name string, count int) error {
 	if count == 0 {
 		return nil
@@ -23,7 +23,7 @@ func Save(name string, count int) error {
 	return os.WriteFile(name, []byte{byte(count)}, 0o600)
 }
 
-// Wait ends when it has counted to the end.
+// Wait returns when it has counted to the limit.
 func Wait(limit int) int {
 	count := 0
 	for count < limit {

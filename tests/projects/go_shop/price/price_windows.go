@@ -1,4 +1,0 @@
-package price
-
-// Only is not built elsewhere.
-func Only(a int) bool { return a > 1 }
