@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
@@ -13,9 +14,10 @@ from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.generic import Generic
 from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.mutmut import Mutmut
+from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_net import StrykerNet
-from support import generic_trees, go_trees, net_trees, rust_trees, stryker_js_trees
+from support import generic_trees, go_trees, java_trees, net_trees, rust_trees, stryker_js_trees
 from support.cancelling import cancelled_everywhere
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
@@ -66,6 +68,47 @@ def gremlins(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     return lambda: Gremlins(project)
 
 
+MVNW = """#!/bin/sh
+# In place of Maven, which takes seconds: what it makes of the project.
+for argument; do case $argument in -Doutput=*) pom=${argument#-Doutput=};; esac; done
+mkdir -p target && cp -R COMPILED target/classes && cp -R COMPILED target/test-classes
+rm target/classes/f/FTest.class target/test-classes/f/F.class
+sed "s,HERE,$PWD," pom.xml > "$pom"
+echo JARS > .msp-bridge-class-path
+"""
+EFFECTIVE_POM = """<project><artifactId>f</artifactId><build><directory>HERE/target</directory>
+<sourceDirectory>HERE</sourceDirectory>
+<outputDirectory>HERE/target/classes</outputDirectory>
+<testOutputDirectory>HERE/target/test-classes</testOutputDirectory>
+<plugins><plugin><artifactId>pitest-maven</artifactId><version>1.25.9</version></plugin></plugins></build></project>
+"""
+JAVA = {
+    "f/F.java": "package f;\n\nclass F {\n    static int f(int a) {\n        return a + 1;\n    }\n}\n",
+    "f/FTest.java": """package f;
+
+public class FTest {
+    @org.junit.Test
+    public void f() {
+        org.junit.Assert.assertEquals(2, F.f(1));
+    }
+}
+""",
+}
+
+
+def pit(directory: Path, _: pytest.MonkeyPatch) -> Make:
+    """The real one and its JVMs, with a script in the place of Maven."""
+    root, jars = directory / "project", ":".join(java_trees.jars_of_junit4())
+    java_trees.written(root, EFFECTIVE_POM, JAVA)
+    compiled = directory / "compiled"
+    subprocess.run(["javac", "--release", "11", "-cp", jars, "-d", compiled, *root.glob("f/*.java")], check=True)
+    wrapper = root / "mvnw"
+    wrapper.write_text(MVNW.replace("COMPILED", str(compiled)).replace("JARS", jars))
+    wrapper.chmod(0o755)
+    project = Project(root=root, cache=directory / "cache")
+    return lambda: Pit(project)
+
+
 def python(adapter: type[Adapter], configuration: str) -> Callable[[Path, pytest.MonkeyPatch], Make]:
     """Of a Python tool, on the smallest project that has a test."""
 
@@ -89,6 +132,7 @@ CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Make]] = {
     "cargo-mutants": cargo_mutants,
     "generic": generic,
     "gremlins": gremlins,
+    "pit": pit,
     "stryker-js": stryker_js,
     "stryker-net": stryker_net,
     "mutmut": python(Mutmut, MUTMUT),
@@ -97,13 +141,14 @@ CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Make]] = {
 }
 
 
-MARKS = {"gremlins": go_trees.needs_gremlins}
+MARKS = {"gremlins": go_trees.needs_gremlins, "pit": java_trees.needs_pit}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in CASES])
 async def test_a_cancel_at_any_await_leaves_nothing(
-    name: str, every_case: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, every_case: bool, tmp_path: Path, pit_tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    java_trees.cache_with(pit_tools, tmp_path)
     make = CASES[name](tmp_path, monkeypatch)
 
     async def work() -> None:

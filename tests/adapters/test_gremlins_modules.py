@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.gremlins.go import Go
-from support.go_trees import PROJECTS, adapter_on, discovered, key, needs_gremlins, results_of
+from support.go_trees import PROGRAMS, PROJECTS, adapter_on, discovered, key, needs_gremlins, results_of
 
 from msp_bridge.adapter import FailingTest, Status, ToolError
 
@@ -28,6 +30,19 @@ TILL = {
     "24 CONDITIONALS_BOUNDARY >=": Status.KILLED,  # where a line of the log names the file
     "24 CONDITIONALS_NEGATION <=": Status.KILLED,
 }
+OLDER = "v0.5.0"
+UNKNOWN_TO_OLDER = "14 ARITHMETIC_BASE +"  # another type of the same token is switched off
+
+
+@pytest.fixture
+def older(go_programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older gremlins is the first on PATH."""
+    package = f"github.com/go-gremlins/gremlins/cmd/gremlins@{OLDER}"
+    env = os.environ | {"PATH": PROGRAMS, "GOBIN": str(tmp_path / "older"), "GOFLAGS": "-buildvcs=false"}
+    done = subprocess.run(["go", "install", package], env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"gremlins is not installed: go can't get {OLDER}: {done.stderr[-300:]}")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'older'}{os.pathsep}{PROGRAMS}")
 
 
 @pytest.fixture
@@ -55,6 +70,18 @@ async def test_each_mutant_of_a_workspaces_module_gets_its_verdict_and_edits_of_
         with (workspace / "go.work").open("a", encoding="utf-8") as file:
             file.write("\n// edited\n")
         assert await adapter.surroundings() != before
+
+
+@pytest.mark.usefixtures("older")
+async def test_mutants_of_an_older_gremlins_are_the_same_and_get_their_verdicts(workspace: Path) -> None:
+    async with adapter_on(workspace / "app") as adapter:
+        surroundings = await adapter.surroundings()
+        mutants, _ = await discovered(adapter)
+        results, _ = await results_of(adapter, mutants)
+    assert surroundings is not None
+    assert any(OLDER in line for line in surroundings.values["gremlins"])
+    assert {key: result.status for key, result in results.items()} | {UNKNOWN_TO_OLDER: Status.KILLED} == APP
+    assert UNKNOWN_TO_OLDER not in results
 
 
 async def test_a_module_that_the_user_is_in_by_a_link_has_its_packages(

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 from msp_bridge.adapters.pit import Pit
 
-from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
+from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, ToolError
 from msp_bridge.testing import RunningProcesses, TreeState
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-java"
-REPOSITORY = Path.home() / ".m2" / "repository" / "org" / "pitest" / "pitest-maven"
-REAL = all(shutil.which(name) for name in ("java", "javac", "mvn")) and REPOSITORY.is_dir()
+REPOSITORY = Path.home() / ".m2" / "repository"
+PIT = REPOSITORY / "org" / "pitest" / "pitest-maven"
+REAL = all(shutil.which(name) for name in ("java", "javac", "mvn")) and PIT.is_dir()
 needs_pit = pytest.mark.skipif(not REAL, reason="PIT is not installed")  # `make test` gets it, beside a JDK and Maven
-
-
+UNREACHABLE = re.compile(r"Could not transfer artifact|transfer failed for|resolution will not be reattempted")
 JUNIT4 = "<dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.13.2</version><scope>test</scope></dependency>"
 
 
 def pit_pom(
-    dependencies: str = JUNIT4, plugin: tuple[str, str] | None = None, plugins: str = "", language: str = "java"
+    dependencies: str = JUNIT4,
+    of_pit: str = "",
+    plugins: str = "",
+    language: str = "java",
+    version: str = "1.25.9",
 ) -> str:
-    """The pom of a project whose PIT has a `plugin` for its tests: name and version."""
-    name, version = plugin or ("", "")
-    of_pit = f"""<dependencies><dependency><groupId>org.pitest</groupId><artifactId>{name}</artifactId>
-      <version>{version}</version></dependency></dependencies>"""
+    """The pom of a project; `of_pit` is what PIT's plug-in has there besides its `version`."""
     return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>example.test</groupId>
@@ -46,12 +48,18 @@ def pit_pom(
     <sourceDirectory>src/main/{language}</sourceDirectory>
     <testSourceDirectory>src/test/{language}</testSourceDirectory>
     <plugins>{plugins}
-      <plugin><groupId>org.pitest</groupId><artifactId>pitest-maven</artifactId><version>1.25.9</version>
-      {of_pit if plugin else ""}</plugin>
+      <plugin><groupId>org.pitest</groupId><artifactId>pitest-maven</artifactId><version>{version}</version>
+      {of_pit}</plugin>
     </plugins>
   </build>
 </project>
 """
+
+
+def jars_of_junit4() -> list[str]:
+    """Where they lie in Maven's repository."""
+    names = "junit/junit/4.13.2/junit-4.13.2.jar", "org/hamcrest/hamcrest-core/1.3/hamcrest-core-1.3.jar"
+    return [str(REPOSITORY / name) for name in names]
 
 
 def copied(to: Path) -> Path:
@@ -78,6 +86,25 @@ async def adapter_on(root: Path, tools: Path, jobs: int = 2) -> AsyncIterator[Pi
         yield adapter
     assert await running.settled(0) == []
     assert tree.differences(TreeState.of(root)) == []
+
+
+def written(root: Path, pom: str, files: dict[str, str]) -> Path:
+    """The project of `pom` and `files`, in the new directory `root`."""
+    for path, text in (files | {"pom.xml": pom}).items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, "utf-8")
+    return root
+
+
+@contextlib.contextmanager
+def skipped_where_unreachable() -> Iterator[None]:
+    """Around what needs more than `make test` has got: skip the test if Maven finds no network to get it."""
+    try:
+        yield
+    except ToolError as error:
+        if UNREACHABLE.search(error.problem):
+            pytest.skip(f"Maven can't reach its repository: {error.problem}")
+        raise
 
 
 async def discovered(adapter: Pit, *paths: str) -> list[Mutant]:

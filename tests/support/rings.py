@@ -45,6 +45,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_pit.py",
         "adapters/test_pit_coverage.py",
         "adapters/test_pit_frameworks.py",
+        "adapters/test_pit_settings.py",
         "adapters/test_pit_verify.py",
         "adapters/test_stryker_js_conformance.py",
         "adapters/test_stryker_js_discovery.py",
@@ -185,12 +186,17 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",
         "test_the_adapter_keeps_its_promises",
     ),
-    "adapters/test_gremlins_modules.py": ("test_processes_that_tests_start_have_the_mutant[off]",),
+    "adapters/test_gremlins_modules.py": (
+        "test_mutants_of_an_older_gremlins",
+        "test_processes_that_tests_start_have_the_mutant[off]",
+    ),
     "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
     # The real Maven takes 15 to 45 s of CPU for each; `test_pit_fresh_runs.py` has a script in its place.
     "adapters/test_pit_verify.py": ("test_",),
     # Another framework, another language: `test_pit_reading.py` has what the adapter makes of them.
     "adapters/test_pit_frameworks.py": (),
+    # `test_pit.py` has verdicts of the oldest and the newest version, `test_pit_reading.py` what the adapter makes of settings.
+    "adapters/test_pit_settings.py": (),
     "adapters/test_stryker_js_setup.py": (
         "portable",
         "command line",
