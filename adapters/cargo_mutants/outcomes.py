@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,12 @@ STATUSES = {
     "Timeout": Status.TIMEOUT,
     "Failure": Status.RUNTIME_ERROR,
 }
+# Of `cargo test`, and of nextest, which indents what tests print.
 FAILED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
 COUNTED = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
-PANIC = re.compile(r"^thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?=stack backtrace:|note: |\n)", re.MULTILINE)
+NEXTEST_FAILED = re.compile(r"^ +(?:FAIL|ABORT|SIG[A-Z]+|TIMEOUT) \[.*?\] (?:\(.*?\) )?\S+ (\S+)$", re.MULTILINE)
+NEXTEST_COUNTED = re.compile(r"^ +Summary \[.*?\] (\d+)(?:/\d+)? tests? run:", re.MULTILINE)
+PANIC = re.compile(r"^ *thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?= *stack backtrace:| *note: |\n)", re.MULTILINE)
 LIMIT = re.compile(r"Auto-set test timeout to (\d+)s")
 ERROR = re.compile(r"^error.*", re.MULTILINE)
 SHOWN_CHARS = 1000  # of a reason
@@ -56,7 +60,7 @@ class Outcomes:
     def baseline_error(self) -> BaselineError:
         """The error for tests that fail without a mutant."""
         log = self._log("log/baseline.log")
-        failing, first = FAILED.findall(log), _reason(log) or ""
+        failing, first = _failed(log), _reason(log) or ""
         what = ", ".join(failing) or first or "`cargo test` fails"
         return BaselineError(
             f"the tests fail without any mutant: {what}", "make `cargo test` pass first", failing, first
@@ -70,14 +74,13 @@ class Outcomes:
         if mutant is None:
             return
         status, log = STATUSES[outcome["summary"]], self._log(outcome["log_path"])
-        counted = [int(passed) + int(failed) for passed, failed in COUNTED.findall(log)]
         yield Result(
             mutant,
             status,
             duration=sum(phase["duration"] for phase in outcome["phase_results"] if phase["phase"] == "Test") * 1000,
-            killed_by=tuple(FAILED.findall(log)) or None if status is Status.KILLED else None,
+            killed_by=_failed(log) or None if status is Status.KILLED else None,
             status_reason=None if status is Status.SURVIVED else _reason(log),
-            tests_completed=sum(counted) if counted else None,
+            tests_completed=_completed(log),
         )
 
     def _log(self, path: str) -> str:
@@ -87,9 +90,20 @@ class Outcomes:
             return ""
 
 
+def _failed(log: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(NEXTEST_FAILED.findall(log) or FAILED.findall(log)))
+
+
+def _completed(log: str) -> int | None:
+    if summary := NEXTEST_COUNTED.search(log):
+        return int(summary[1])
+    counted = [int(number) for numbers in COUNTED.findall(log) for number in numbers]
+    return sum(counted) if counted else None
+
+
 def _reason(log: str) -> str | None:
     panic = PANIC.search(log)
     if panic is not None:
-        return panic[1].strip()[:SHOWN_CHARS]
+        return textwrap.dedent(panic[1]).strip()[:SHOWN_CHARS]
     error = ERROR.search(log)
     return error[0][:SHOWN_CHARS] if error else None

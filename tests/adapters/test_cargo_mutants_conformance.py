@@ -16,6 +16,12 @@ from msp_bridge.adapter import Project, Status
 from msp_bridge.testing import check_adapter
 
 REAL = shutil.which("cargo") is not None and shutil.which("cargo-mutants") is not None
+BY_NEXTEST = """
+#[test]
+fn by_nextest() {
+    assert!(std::env::var("NEXTEST").is_ok());
+}
+"""
 
 
 async def test_the_adapter_keeps_its_promises_with_a_stand_in(
@@ -75,3 +81,22 @@ async def test_kept_builds_are_never_those_of_another_text(tmp_path: Path) -> No
                 await asyncio.sleep(1)
                 stopped.cancel()
                 await asyncio.wait([stopped])
+
+
+@pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
+@pytest.mark.skipif(shutil.which("cargo-nextest") is None, reason="cargo-nextest is not installed")
+async def test_a_project_that_uses_nextest_is_tested_with_it(tmp_path: Path) -> None:
+    root = copied(EXAMPLE, tmp_path)
+    (root / ".cargo").mkdir()
+    (root / ".cargo" / "mutants.toml").write_text('test_tool = "nextest"\n', "utf-8")
+    with (root / "shop" / "src" / "lib.rs").open("a", encoding="utf-8") as file:
+        file.write(BY_NEXTEST)
+    wanted = {
+        "replace * with + in total": (Status.SURVIVED, None),
+        "replace - with + in total": (Status.KILLED, ("tests::three_cost_thrice_as_much",)),
+    }
+    async with adapter_on(root) as adapter:
+        chosen = [mutant for mutant in await discovered(adapter) if mutant.description in wanted]
+        results = await results_of(adapter, chosen)
+    assert {each.mutant.description: (each.status, each.killed_by) for each in results} == wanted
+    assert [each.tests_completed for each in results if each.status is Status.SURVIVED] == [3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,30 @@ from msp_bridge.adapter import Mutant, Result, Status
 from msp_bridge.source import SourceText
 
 ROOT, RECORDED = EXAMPLE, PROJECTS / "rust_recorded"
+OF_NEXTEST = """\
+    Starting 4 tests across 1 binary
+        PASS [   0.028s] (1/4) shop tests::an_apple_is_cheap
+        FAIL [   0.290s] (2/4) shop tests::three_cost_thrice_as_much
+  stdout ───
+
+    running 1 test
+
+  stderr ───
+
+    thread 'tests::three_cost_thrice_as_much' (12002) panicked at shop/src/lib.rs:20:9:
+    assertion `left == right` failed
+      left: 10
+     right: 6
+    stack backtrace:
+       0: __rustc::rust_begin_unwind
+
+  Cancelling due to test failure: 1 test still running
+     SIGABRT [   0.312s] shop tests::ends
+────────────
+     Summary [   0.309s] 3/4 tests run: 1 passed, 2 failed, 0 skipped
+        FAIL [   0.290s] (2/4) shop tests::three_cost_thrice_as_much
+error: test run failed
+"""  # shortened, with a line as an older version has it
 LISTED: list[dict[str, Any]] = json.loads((RECORDED / "list.json").read_text("utf-8"))
 MARKER = " /* ~ changed by cargo-mutants ~ */"
 
@@ -78,6 +103,16 @@ def test_results_have_the_details_of_the_logs() -> None:
     assert unviable.status_reason == "error[E0277]: the trait bound `Item: Default` is not satisfied"
     timeout = by_name["stock/src/lib.rs:7:11: replace -= with += in countdown"]
     assert (timeout.status, timeout.status_reason) == (Status.TIMEOUT, None)
+
+
+def test_the_log_of_nextest_has_the_details_too(tmp_path: Path) -> None:
+    name, log = "shop/src/lib.rs:4:28: replace - with + in total", "log/shop__src__lib.rs_line_4_col_28.log"
+    shutil.copytree(RECORDED / "mutants.out", tmp_path / "mutants.out")
+    (tmp_path / "mutants.out" / log).write_text(OF_NEXTEST, "utf-8")
+    [killed] = [each for each in Outcomes(tmp_path / "mutants.out", DUE).new() if each.mutant.handle.name == name]
+    assert killed.killed_by == ("tests::three_cost_thrice_as_much", "tests::ends")
+    assert killed.status_reason == "assertion `left == right` failed\n  left: 10\n right: 6"
+    assert killed.tests_completed == 3
 
 
 def test_outcomes_come_once_and_half_a_file_is_none(tmp_path: Path) -> None:

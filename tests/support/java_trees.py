@@ -20,7 +20,7 @@ REPOSITORY = Path.home() / ".m2" / "repository"
 PIT = REPOSITORY / "org" / "pitest" / "pitest-maven"
 REAL = all(shutil.which(name) for name in ("java", "javac", "mvn")) and PIT.is_dir()
 needs_pit = pytest.mark.skipif(not REAL, reason="PIT is not installed")  # `make test` gets it, beside a JDK and Maven
-UNREACHABLE = re.compile(r"Could not transfer artifact|transfer failed for|resolution will not be reattempted")
+UNREACHABLE = re.compile(r"Could not transfer artifact|failed to transfer from|transfer failed for")
 JUNIT4 = "<dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.13.2</version><scope>test</scope></dependency>"
 
 

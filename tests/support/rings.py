@@ -98,7 +98,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     ),
     (),
 ) | {
-    "adapters/test_cargo_mutants_conformance.py": ("with_cargo_mutants",),
+    "adapters/test_cargo_mutants_conformance.py": ("with_cargo_mutants", "with_it", "every_kind", "kept_builds"),
     "adapters/test_cosmic_ray_conformance.py": ("test_a_killed_bridge", "cr_src"),
     "adapters/test_generic_running.py": ("test_the_results_are_those_of_the_tool_itself", "portable"),
     "adapters/test_mutmut_setup.py": (
@@ -181,6 +181,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_conformance.py": (),
     # The real gremlins, and cosmic-ray's second way: `gremlins` has a test of a cancel, and the way is that of `generic`.
     "adapters/test_cancel_everywhere.py": ("gremlins", "by a command"),
+    # `test_cargo_mutants_recorded.py` has what the adapter makes of nextest's log.
+    "adapters/test_cargo_mutants_conformance.py": ("uses_nextest",),
     # PIT's and gremlins' promises are tests of verdicts, a cancel, edits, requests side by side and a red suite.
     "adapters/test_gremlins.py": (
         "test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",

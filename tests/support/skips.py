@@ -13,6 +13,7 @@ EXPECTED_SKIPS = (
     "another test has mounted something",
     "before Linux 6.14",
     "cargo-mutants is not installed",
+    "cargo-nextest is not installed",
     "files have no such",
     "gremlins is not installed",  # where go, or its proxy, is not there
     "hadolint is not installed",  # where it is not on PATH; `make lint` runs it
