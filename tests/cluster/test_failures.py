@@ -20,11 +20,13 @@ from click.testing import CliRunner
 from support.cluster_trees import BOUNDS, DIGIT, GATED, PLUS, ScriptedTree, collect, discovered, once_each, results_of
 from support.clusters import Cluster, until
 from support.scripted.scripted_adapter import Scripted
+from support.servers import mutants_of, over_memory, scripted_project
 
 from msp_bridge.adapter import BaselineError, FailingTest, Notice, Project, Result, Status, ToolError
 from msp_bridge.cli import Exit
 from msp_bridge.cli.run import run
 from msp_bridge.cluster import behind_cluster
+from msp_bridge.cluster.choice import LOCAL_MUTANTS
 from msp_bridge.cluster.chunks import LOSSES
 from msp_bridge.cluster.dispatch import GIVEN_UP
 from msp_bridge.testing import check_adapter
@@ -81,6 +83,31 @@ async def test_an_adapter_keeps_its_promises_when_workers_test_its_mutants(
     project = Project(root=tree.root, cache=tree.root.parent / "cache")
     adapter = behind_cluster(Scripted, cluster.address, local=0, bounds=BOUNDS)
     await check_adapter(adapter, project, sample=4, workers=len(cluster.workers))
+
+
+async def test_a_small_request_of_a_server_stays_here_and_a_large_one_goes_to_the_workers(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sent() -> bool:
+        return any(file for name in cluster.workers for file in cluster.cache(name).rglob("of_a_server.py"))
+
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    async with scripted_project(tmp_path) as project:
+        project.script(DIGIT)
+        few = project.write("few.py", "1\n" * LOCAL_MUTANTS)
+        project.write("of_a_server.py", "1\n" * (LOCAL_MUTANTS + 1))
+        project.write("msp-bridge.toml", f'adapter = "scripted"\njobs = 1\ncluster = "{cluster.address}"\n')
+        async with over_memory(project) as client:
+            await client.request("configure")
+            await client.request("mutationTest", {"files": [{"path": few}]})
+            assert len(client.take_results()) == LOCAL_MUTANTS
+            assert not sent()
+            found = mutants_of(await client.request("discover"))
+            await client.request("mutationTest")
+            results = client.take_results()
+            killed = [(path, mutant | {"status": "Killed"}) for path, mutant in found]
+            assert sorted(map(repr, results)) == sorted(map(repr, killed))
+            assert sent()
 
 
 async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_nothing(
@@ -211,6 +238,7 @@ from msp_bridge.adapter import Project, Scope
 from msp_bridge.cluster import behind_cluster
 from msp_bridge.cluster.connection import Bounds
 from support.scripted.scripted_adapter import Scripted
+from support.servers import mutants_of, over_memory, scripted_project
 
 async def main():
     bounds = Bounds(answer=20, ask=2, lease=5)

@@ -73,7 +73,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "cluster/test_failures.py",
         "cluster/test_networks.py",
         "cluster/test_other_workers.py",
-        "cluster/test_server_on_a_cluster.py",
         "editors",
         "faults",
         "fuzz",
@@ -146,9 +145,9 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     "workspace/test_projects.py": ("test_it_gives_way_at_the_root",),
 }
 # Of the corpus: kinds of code for which the engine does what it does for a kind that the main ring has.
-FURTHER_KINDS = """asyncio_loop c_extension cached_at_import class_cells data_classes dispatch enums fixed_port flaky forkserver generators
-left_behind mangling metaclasses namespace_package pickles programs pytest_plugin random_order real_time recompiled signals signatures
-source_text sqlite_cwd stack_frames threads"""
+FURTHER_KINDS = """asyncio_loop c_extension cached_at_import class_cells closures data_classes dispatch enums fixed_port flaky forkserver
+generators leak left_behind mangling metaclasses module_state namespace_package native_threads pickles programs pytest_plugin random_order
+real_time recompiled session_fixture signals signatures source_text sqlite_cwd stack_frames threads"""
 # The same form: what only `make test-all` runs.
 COMBINATIONS: dict[str, tuple[str, ...]] = {
     # StrykerJS 8 by its command line, where StrykerJS 9 as a server holds the same; a run's results are tested with both.
@@ -248,6 +247,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # `test_failures.py` has a worker with another tool, and `test_faulty_workers.py` one of another program.
     "cluster/test_other_workers.py": ("test_a_worker_with_another_version",),
     "cluster/test_networks.py": ("test_a_slow_network",),
+    # Each lie is told by a scripted worker in the same file.
+    "cluster/test_faulty_workers.py": ("test_a_worker_of_another_program",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
     "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
     # The same commands with another tool, or on another forge.
@@ -265,13 +266,25 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # Other verdicts than the corpus has, in the same way, from projects that are larger.
     "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec", "syntax-engine", "nothere'-command"),
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
-    # Libraries, with the scenario that `test_polyglot.py` has for each tool; `test_frameworks.py` has an application.
+    # Libraries, with the scenario that `test_polyglot.py` has for each tool, and an application, whose code the tests import:
+    # `test_engine.py` and the kind `late_imports` of the corpus have that.
     "real/test_libraries.py": (),
+    "real/test_frameworks.py": (),
     # `test_no_coverage.py` and `test_kept.py` have what such tests run, `test_dependent_verdicts.py` that they depend on everything.
-    "real/test_incremental_dependencies.py": ("test_tests_that_hide_what_they_run", "[a variable]"),
+    # What runs at import is tested again by `test_what_each_edit_has_tested_again`, whatever was edited.
+    "real/test_incremental_dependencies.py": ("test_tests_that_hide_what_they_run", "test_a_survivor_at_import"),
+    # The next server and a test that is gone: `test_kept.py` has its file, too. `spawn` is the other way to a new interpreter.
+    "python_engine/test_no_coverage.py": ("test_the_next_server_finds_that_too[file]", "[forkserver]"),
     # The same client through another transport.
     "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),
     "dialects/test_mtp.py": ("is_served[socket]",),
+    # Random requests; in each dialect a test has each kind, and MSP has them mixed.
+    "dialects/test_every_dialect.py": tuple(
+        f"test_each_request_gets_one_answer_and_each_mutant_one_result[{dialect}]"
+        for dialect in ("lsp", "mcp", "msp-alpha", "mtp", "test-runner")
+    ),
+    # The same commands, as for an interpreter that is externally managed.
+    "toolkit/test_install.py": ("test_each_command_installs_what_it_names[-m venv]",),
     "dialects/test_test_runner.py": ("is_served[socket]",),
     # The same at other moments, or in one more project.
     "adapters/test_cosmic_ray_conformance.py": ("cr_src", "no_process[0-", "no_process[2-"),
