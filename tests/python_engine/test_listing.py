@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,19 +11,19 @@ from pathlib import Path
 import pytest
 
 COLLECT = """
-import sys
+import json, os, sys
 import pytest
 from msp_bridge.python_engine.programs.pytest_session import PytestSession
 
-asked = []
-
 class Asked:
+    asked = False
+
     def pytest_collectstart(self, collector):
-        asked.append(collector.nodeid)
+        self.asked |= collector.nodeid == "data0.json"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path):
-        asked.append(collection_path.name)
+        self.asked |= collection_path.name == "data0.json"
 
 class Plain:
     items = []
@@ -30,10 +31,15 @@ class Plain:
     def pytest_collection_finish(self, session):
         self.items = session.items
 
-session = PytestSession() if {ours} else Plain()
-pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *{arguments!r}], plugins=[session, Asked()])
-print("COLLECTED", sorted(item.nodeid for item in session.items))
-print("ASKED", "data0.json" in asked)
+for arguments in json.loads(sys.argv[1]):
+    for session in (PytestSession(), Plain()):
+        if os.fork() == 0:
+            asked, out = Asked(), os.dup(1)
+            os.dup2(2, 1)
+            pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *arguments], plugins=[session, asked])
+            os.write(out, (json.dumps([sorted(item.nodeid for item in session.items), asked.asked]) + "\\n").encode())
+            os._exit(0)
+        os.wait()
 """
 YAML = """
 import pytest
@@ -73,19 +79,20 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def collected(project: Path, *arguments: str, ours: bool) -> list[str]:
-    code = COLLECT.format(ours=ours, arguments=list(arguments))
-    command = [sys.executable, "-W", "ignore", "-c", code]
+def collected(project: Path, *arguments: list[str]) -> list[tuple[list[str], list[str]]]:
+    """What is collected with each list of arguments, by us and by pytest; data files are looked at by pytest alone."""
+    command = [sys.executable, "-W", "ignore", "-c", COLLECT, json.dumps(arguments)]
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, timeout=300, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("COLLECTED", "ASKED"))]
-    assert len(lines) == 2, done.stdout + done.stderr
-    return lines
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 2 * len(arguments), done.stdout + done.stderr
+    assert [] not in [found for found, _ in lines]
+    assert [asked for _, asked in lines[:2]] == [False, True]
+    return [(ours, theirs) for (ours, _), (theirs, _) in zip(lines[::2], lines[1::2], strict=True)]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_the_same_is_collected_and_data_is_not_looked_at(project: Path) -> None:
+    arguments: list[list[str]] = [
         [],
         ["tests/pkg", "tests/guide.rst", "tests/test_doc.txt"],
         ["--doctest-glob=*.rst"],
@@ -93,19 +100,13 @@ def collected(project: Path, *arguments: str, ours: bool) -> list[str]:
         ["--doctest-modules"],
         ["-p", "no:doctest"],
         ["tests/test_a.py::test_a"],
-    ],
-)
-def test_the_same_is_collected(project: Path, arguments: list[str]) -> None:
-    assert collected(project, *arguments, ours=True)[0] == collected(project, *arguments, ours=False)[0]
-
-
-def test_data_is_not_looked_at(project: Path) -> None:
-    assert collected(project, ours=False)[1] == "ASKED True"
-    assert collected(project, ours=True)[1] == "ASKED False"
+    ]
+    for options, (ours, theirs) in zip(arguments, collected(project, *arguments), strict=True):
+        assert ours == theirs, options
 
 
 def test_what_a_plugin_of_the_project_collects_is_collected(project: Path) -> None:
     (project / "tests/pkg/conftest.py").write_text(YAML)
-    ours = collected(project, ours=True)[0]
-    assert "case.yaml::case" in ours
-    assert ours == collected(project, ours=False)[0]
+    [(ours, theirs)] = collected(project, [])
+    assert "case.yaml::case" in " ".join(ours)
+    assert ours == theirs
