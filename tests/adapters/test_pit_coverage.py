@@ -86,7 +86,7 @@ def root(tmp_path: Path) -> Path:
     for place in (SOURCES, TESTS):
         (root / place).mkdir(parents=True)
     (root / "pom.xml").write_text(pit_pom(), "utf-8")
-    for name in ("Rates", "Fees"):
+    for name in ("Rates", "Fees", "Stock", "Taxes"):
         (root / SOURCES / f"{name}.java").write_text(CODE.format(name=name), "utf-8")
     return root
 
@@ -103,13 +103,16 @@ async def verdict(adapter: Pit, name: str, mutant: str) -> Result:
 
 
 @needs_pit
-async def test_only_what_can_run_what_has_changed_is_measured_again(
+async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_did_for_others(
     root: Path, tmp_path: Path, pit_tools: Path
 ) -> None:
     runs, gate, running = tmp_path / "runs", tmp_path / "gate", RunningProcesses()
     direct = {f"{name}Test": DIRECT.format(name) for name in ("Rates", "Fees")}
     tied = {"NamedTest": NAMED, "ReadsTest": READS, "ListsTest": LISTS}  # to each file
-    written(root, runs, {**direct, **tied, "ConstantTest": CONSTANT, "StreamTest": STREAM})
+    of_stock = dict.fromkeys(("StockTest", "OtherTest"), ONCE.format("Stock"))
+    of_taxes = dict.fromkeys(("TaxesTest", "MoreTest"), DIRECT.format("Taxes"))
+    every = {**direct, **tied, **of_stock, **of_taxes, "ConstantTest": CONSTANT, "StreamTest": STREAM}
+    written(root, runs, every)
 
     async def measured(adapter: Pit) -> list[str]:
         runs.write_text("", "utf-8")
@@ -118,7 +121,11 @@ async def test_only_what_can_run_what_has_changed_is_measured_again(
 
     async with adapter_on(root, pit_tools) as adapter:
         order = await measured(adapter)
-        assert set(order) == {*direct, *tied, "ConstantTest", "StreamTest"}
+        covered = (await verdict(adapter, "Stock", "18 Math")).covered_by
+    assert set(order) == every.keys()
+    first, second = [name for name in order if name in of_stock]
+    later = [name for name in order if name in of_taxes][1]
+    assert covered == (f"example.stock.{first}.passes",)  # PIT runs all in one JVM
     rates = root / SOURCES / "Rates.java"
     rates.write_text(rates.read_text("utf-8").replace("price * 2", "price * 2 + 0 * price"), "utf-8")
     async with adapter_on(root, pit_tools) as adapter:
@@ -136,6 +143,17 @@ async def test_only_what_can_run_what_has_changed_is_measured_again(
         assert await measured(adapter) == [name for name in order if name in {"RatesTest", "StreamTest", *tied}]
         result = await verdict(adapter, "Rates", "7 Math")
         assert (result.status, result.covered_by) == (Status.SURVIVED, ("example.stock.RatesTest.passes",))
+    (root / TESTS / f"{first}.java").unlink()
+    async with adapter_on(root, pit_tools) as adapter:
+        assert (await verdict(adapter, "Stock", "18 Math")).killed_by == (f"example.stock.{second}.passes",)
+    written(root, runs, {first: of_stock[first], later: "Assert.assertEquals(10, Taxes.twice(5));"})
+    async with adapter_on(root, pit_tools) as adapter:
+        # not the other test of `Taxes`, which alone ran its static initializer
+        assert {*await measured(adapter)} == {first, second, later, *tied}
+        assert (await verdict(adapter, "Stock", "18 Math")).covered_by == covered
+    written(root, runs, {later: f"{AFTER_OTHERS} {DIRECT.format('Taxes')}"})
+    async with adapter_on(root, pit_tools) as adapter:
+        assert (await verdict(adapter, "Taxes", "7 Math")).status is Status.KILLED
 
 
 async def test_an_answer_that_is_needed_no_more_comes_for_the_next_request_which_may_be_cancelled() -> None:
@@ -166,36 +184,3 @@ async def test_an_answer_that_is_needed_no_more_comes_for_the_next_request_which
     answered.set()
     assert await shared.answer() == "it"
     assert (len(asked), len(abandoned)) == (1, 1)
-
-
-@needs_pit
-async def test_what_one_test_does_for_others_is_measured_without_it_and_with_it(
-    root: Path, tmp_path: Path, pit_tools: Path
-) -> None:
-    runs = tmp_path / "runs"
-    of_rates, of_fees = ("RatesTest", "OtherTest"), ("FeesTest", "MoreTest")
-    written(
-        root, runs, {**dict.fromkeys(of_rates, ONCE.format("Rates")), **dict.fromkeys(of_fees, DIRECT.format("Fees"))}
-    )
-    async with adapter_on(root, pit_tools) as adapter:
-        covered = (await verdict(adapter, "Rates", "18 Math")).covered_by
-    order = [*dict.fromkeys(runs.read_text("utf-8").split())]  # a test that kills runs once more
-    first, second = [name for name in order if name in of_rates]
-    later = [name for name in order if name in of_fees][1]
-    assert covered == (f"example.stock.{first}.passes",)  # PIT runs all in one JVM
-    gone = (root / TESTS / f"{first}.java").read_text("utf-8")
-    (root / TESTS / f"{first}.java").unlink()
-    async with adapter_on(root, pit_tools) as adapter:
-        assert (await verdict(adapter, "Rates", "18 Math")).killed_by == (f"example.stock.{second}.passes",)
-    (root / TESTS / f"{first}.java").write_text(gone, "utf-8")
-    written(root, runs, {later: "Assert.assertEquals(10, Fees.twice(5));"})
-    runs.write_text("", "utf-8")
-    async with adapter_on(root, pit_tools) as adapter:
-        known = await verdict(adapter, "Rates", "22 Math")  # until it is, a kill may come first, without `covered_by`
-        assert known.status is Status.NO_COVERAGE
-        again = {*runs.read_text("utf-8").split()}
-        assert again == {first, second, later}  # not the other one, which alone ran the static initializer of Fees
-        assert (await verdict(adapter, "Rates", "18 Math")).covered_by == covered
-    written(root, runs, {later: f"{AFTER_OTHERS} {DIRECT.format('Fees')}"})
-    async with adapter_on(root, pit_tools) as adapter:
-        assert (await verdict(adapter, "Fees", "7 Math")).status is Status.KILLED
