@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -146,11 +146,10 @@ def _selection(
 def _tested(session: TerminalRun, outputs: Outputs) -> Exit:
     """Run `session`, write its report, and say how it ended."""
     console = _console(stderr=outputs.uses_stdout)
-    signal.signal(signal.SIGTERM, _terminated)
     code, errors = Exit.FINE, []
     try:
-        asyncio.run(session.run(console))
-    except KeyboardInterrupt:
+        asyncio.run(_until_terminated(session.run(console)))
+    except (KeyboardInterrupt, asyncio.CancelledError):
         click.echo("msp-bridge: interrupted; every process has been ended", err=True)
         code = Exit.INTERRUPTED
     except BridgeError as error:
@@ -240,8 +239,8 @@ def _console(*, stderr: bool = False) -> Console:
     return Console(highlight=False, markup=False, stderr=stderr)
 
 
-def _terminated(*_: object) -> None:
-    """Treat SIGTERM, by which CI systems stop a job, like Ctrl-C, which programs in the background may ignore."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        raise KeyboardInterrupt
-    signal.raise_signal(signal.SIGINT)
+async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
+    """Do `work`, and have SIGTERM, by which CI systems stop a job, cancel it, as Ctrl-C does."""
+    task = asyncio.create_task(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await task

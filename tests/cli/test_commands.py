@@ -218,6 +218,7 @@ def test_an_interrupted_run_sums_up_and_leaves_no_process(
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
     assert "interrupted; every process has been ended" in err
+    assert "WARNING" not in err
     assert "dashboard" not in err, "nothing is uploaded"
     assert "Killed" in out
     assert "adapter closed" in (events / "log").read_text()
