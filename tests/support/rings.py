@@ -239,6 +239,9 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "own_words[cosmic-ray]",
         "is_none_is_reported[cosmic-ray]",
         "disturbs_nothing[cosmic-ray]",
+        # Both tools are found when they come, here and there; `test_mutmut_setup.py` and `test_cosmic_ray_discovery.py` name them.
+        "named_with_its_remedy_and_found_later[cosmic-ray]",
+        "with_the_command_that_mends_it[mutmut-old]",
     ),
     "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_harmful_tests.py": ("cosmic-ray]", "stryker-js]"),
@@ -277,7 +280,10 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "python_engine/test_no_coverage.py": ("test_the_next_server_finds_that_too[file]", "[forkserver]"),
     # The same client through another transport.
     "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),
-    "dialects/test_mtp.py": ("is_served[socket]",),
+    "dialects/test_mtp.py": ("is_served[socket]", "is_served[stdio]"),
+    "server/test_mcp_http.py": ("with_all_that_runs[legacy]",),
+    # A call at import; `test_calls_of_anything_else_are_effects` has it, and a new class is registered by a test here.
+    "python_engine/test_import_effects.py": ("run_by_tests_of_others[handler]",),
     # Random requests; in each dialect a test has each kind, and MSP has them mixed.
     "dialects/test_every_dialect.py": tuple(
         f"test_each_request_gets_one_answer_and_each_mutant_one_result[{dialect}]"
