@@ -15,6 +15,7 @@ from msp_bridge.python_engine.programs.live_code import (
     LiveFunctions,
     NotLive,
     SourceFile,
+    all_nested,
     identical,
     key,
     nested,
@@ -241,3 +242,33 @@ def test_a_function_is_compiled_as_in_its_file_whatever_the_file_imports(imports
         code for code in nested(compile(text, segment.filename, "exec", dont_inherit=True)) if code.co_name == "f"
     ]
     assert identical(of_segment, of_file)
+
+
+METHODS = """class Outer(Base, metaclass=Meta):
+\tlimit: int = 1
+\tclass Inner:
+\t\t@property
+\t\tdef __private(self, limit=limit):
+\t\t\tdef nested():
+\t\t\t\treturn self.__value + super().limit
+\t\t\treturn [nested() for _ in range(limit)], "old"
+\tdef other(self):
+\t\treturn self.__value
+"""
+
+
+def test_of_a_class_only_the_method_around_the_mutant_is_compiled_and_as_in_its_file():
+    found = change('"old"', '"new"', METHODS)
+    assert (found.segment.line, found.segment.classes, found.not_live) == (4, ("Outer", "Inner"), None)
+    assert [name.rpartition(".")[2] for (name, _), _ in found.changed] == ["__private"]
+    of_segment, of_file = (
+        [code for code in all_nested(whole) if code.co_name in ("__private", "nested")]
+        for whole in (found.segment.compiled()[0], compile(METHODS, found.segment.filename, "exec", dont_inherit=True))
+    )
+    assert len(of_file) == 2
+    assert all(identical(one, other) for one, other in zip(of_segment, of_file, strict=True))
+
+
+@pytest.mark.parametrize("old", ["property", "limit=limit", "limit: int", "class Inner"])
+def test_what_a_class_itself_runs_is_not_live(old):
+    assert change(old, f"{old}s", METHODS).not_live == "it changes code that runs at import"

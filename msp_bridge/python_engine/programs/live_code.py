@@ -32,11 +32,12 @@ What remains. Code that inspected the *code object* of a function at import (`di
 the original. Nothing shows that; such projects set `isolate = "fresh"`.
 
 The nested functions of a function that runs later are constants of its code: they are exchanged with it. Only the
-statement at the top level of the file that contains the mutant is compiled, with its own line numbers: compiling a file
-of 3,000 lines takes 50 ms, a function less than one. What the compiler takes from the rest of the file goes with it:
-`from __future__ import …`, and from Python 3.11 which names of the module are imported (`compiler.c`,
-`is_import_originated`: a call of `re.sub` is compiled in another way than one of a method). If the mutant has another
-number of lines the whole file is compiled, so that what follows it gets its new line numbers, as tracebacks show them.
+statement at the top level of the file that contains the mutant is compiled, of a class only the method, with its own
+line numbers: compiling a file of 3,000 lines takes 50 ms, a function less than one. What the compiler takes from the
+rest of the file goes with it: the names of the classes around a method, `from __future__ import …`, and from
+Python 3.11 which names of the module are imported (`compiler.c`, `is_import_originated`: a call of `re.sub` is compiled
+in another way than one of a method). If the mutant has another number of lines the whole file is compiled, so that what
+follows it gets its new line numbers, as tracebacks show them.
 """
 
 from __future__ import annotations
@@ -47,15 +48,22 @@ import gc
 import sys
 import types
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from operator import or_
 from typing import Any
 
 from .messages import LiveFacts
 
+Lines = tuple[int, int]  # the first and the last
 Key = tuple[str, int]  # qualified name (before Python 3.11: name), first line
 FUNCTION = 0x2  # CO_NEWLOCALS: set for functions, lambdas and comprehensions, not for modules and classes
 HAS_DOCSTRING = 0x4000000  # CO_HAS_DOCSTRING, from Python 3.13; before, the first constant is the docstring, or None
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+COUNTED = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags")
+NAMED = ("co_names", "co_varnames", "co_freevars", "co_cellvars")
 SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
@@ -65,10 +73,10 @@ class NotLive(Exception):
 
 @dataclass(frozen=True)
 class Segment:
-    """A statement at the top level of a file, or the whole file: what is compiled to find a mutant's code objects.
+    """A part of a file, or the whole file: what is compiled to find a mutant's code objects.
 
     `old[start:end]` becomes `replacement`. `imports` is a statement that imports what the rest of the file imports; it
-    is never executed.
+    is never executed. `classes` are the names of those around it.
     """
 
     filename: str
@@ -79,6 +87,7 @@ class Segment:
     end: int
     replacement: str
     imports: str = ""
+    classes: Sequence[str] = ()
 
     @classmethod
     def of_file(cls, filename: str, old: str, new: str) -> Segment:
@@ -95,7 +104,8 @@ class Segment:
         return self._compile(self.old), self._compile(self.new)
 
     def _compile(self, text: str) -> types.CodeType:
-        padded = "\n" * (self.line - 1) + text + self.imports
+        heads = "".join(f"{' ' * depth}class {name}:\n" for depth, name in enumerate(self.classes))
+        padded = "\n" * (self.line - 1 - len(self.classes)) + heads + text + self.imports
         code: types.CodeType = compile(padded, self.filename, "exec", flags=self.flags, dont_inherit=True)
         return code
 
@@ -124,71 +134,71 @@ class CodeChange:
     not_live: str | None  # why the text alone rules live code out
 
 
-@dataclass
 class SourceFile:
     """One version of a Python file, its text with `\\n` at the end of each line."""
 
-    filename: str  # as its modules have it in `__file__`
-    text: str
-    tree: ast.Module = field(init=False)
-    _starts: list[int] = field(init=False)  # offsets of the lines
-    _tops: list[tuple[int, int]] = field(init=False)  # first and last line of each statement at the top level
-    _flags: int = field(init=False, default=0)
-    _imports: str = field(init=False, default="")
-
-    def __post_init__(self) -> None:
-        """Parse it. Raises SyntaxError, ValueError or RecursionError."""
-        self.tree = ast.parse(self.text)
-        self._starts = [0]
-        for line in self.text.split("\n"):
-            self._starts.append(self._starts[-1] + len(line) + 1)
-        self._tops = [(first_line(node), node.end_lineno or node.lineno) for node in self.tree.body]
-        for node in self.tree.body:
-            if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-                for name in node.names:
-                    self._flags |= _flag_of(name.name)
-        if names := sorted(set(_imported(self.tree.body))):
-            self._imports = f"\nimport {', '.join(names)}\n"
+    def __init__(self, filename: str, text: str) -> None:
+        """`filename`: as its modules have it in `__file__`. Raises SyntaxError, ValueError or RecursionError."""
+        self.filename, self.text, self._tree = filename, text, ast.parse(text)
+        self._starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))  # offsets of the lines
+        self._statements = [node for node in ast.walk(self._tree) if isinstance(node, ast.stmt)]
+        future = [node for node in self._tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+        self._flags = reduce(or_, (_flag_of(name.name) for node in future for name in node.names), 0)
+        names = sorted(set(_imported(self._tree.body)))
+        self._imports = f"\nimport {', '.join(names)}\n" if names else ""
 
     def change(self, start: int, end: int, replacement: str) -> CodeChange:
         """The change of the file when `replacement` stands for `text[start:end]`. Raises what compiling it raises."""
-        first, last = self._line(start), self._line(max(start, end - 1))
-        segment = self._segment(first, last, start, end, replacement)
+        segment = self._segment(start, end, replacement)
         old, new = segment.compiled()
         found = [pair for pair in pairs(old, new) if pair.changed]
         changed = tuple((key(pair.old), pair.parents) for pair in found)
-        return CodeChange(segment, self._statement(first, last), changed, why_not_live(found))
+        return CodeChange(segment, self.statement(start, end), changed, why_not_live(found))
+
+    def _lines(self, start: int, end: int) -> Lines:
+        """The lines of `text[start:end]`."""
+        return bisect_right(self._starts, start), bisect_right(self._starts, max(start, end - 1))
+
+    def _segment(self, start: int, end: int, replacement: str) -> Segment:
+        first, last = self._lines(start, end)
+        same_lines = replacement.count("\n") == self.text.count("\n", start, end)
+        classes, part = _part(self._tree.body, first, last) if same_lines else ((), None)
+        if part is None:
+            return Segment(self.filename, self._flags, 1, self.text, start, end, replacement)
+        line, begin, stop = part[0], self._starts[part[0] - 1], self._starts[part[1]]
+        old, start, end = self.text[begin:stop], start - begin, end - begin
+        return Segment(self.filename, self._flags, line, old, start, end, replacement, self._imports, classes)
 
     def statement(self, start: int, end: int) -> range:
-        """The lines of the statement that `text[start:end]` lies in; see `CodeChange.lines`."""
-        return self._statement(self._line(start), self._line(max(start, end - 1)))
-
-    def _line(self, offset: int) -> int:
-        line: int = bisect_right(self._starts, offset)
-        return line
-
-    def _segment(self, first: int, last: int, start: int, end: int, replacement: str) -> Segment:
-        same_lines = replacement.count("\n") == self.text.count("\n", start, end)
-        tops = [top for top in self._tops if top[0] <= last and first <= top[1]] if same_lines else []
-        if len(tops) != 1 or not (tops[0][0] <= first and last <= tops[0][1]):
-            return Segment(self.filename, self._flags, 1, self.text, start, end, replacement)
-        line, begin, stop = tops[0][0], self._starts[tops[0][0] - 1], self._starts[tops[0][1]]
-        old, start, end = self.text[begin:stop], start - begin, end - begin
-        return Segment(self.filename, self._flags, line, old, start, end, replacement, self._imports)
-
-    def _statement(self, first: int, last: int) -> range:
-        """The lines of the innermost statement around the lines; of a compound one, those before its body."""
+        """The lines of the innermost statement around `text[start:end]`; of a compound one, those before its body."""
+        first, last = self._lines(start, end)
         best: ast.stmt | None = None
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.stmt) and first_line(node) <= first and last <= (node.end_lineno or node.lineno):
+        for node in self._statements:
+            if first_line(node) <= first and last <= (node.end_lineno or node.lineno):
                 best = node if best is None or first_line(node) >= first_line(best) else best
-        if best is None or isinstance(best, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if best is None or isinstance(best, DEFINITIONS):
             return range(min(first, best.lineno) if best else first, last + 1)  # of its head
         body = getattr(best, "body", None) or getattr(best, "cases", None)
         if body:
             head = body[0].lineno if isinstance(body[0], ast.stmt) else body[0].pattern.lineno
             return range(best.lineno, max(head, last + 1, best.lineno + 1))
         return range(best.lineno, (best.end_lineno or best.lineno) + 1)
+
+
+def _part(body: Sequence[ast.stmt], first: int, last: int) -> tuple[tuple[str, ...], Lines | None]:
+    """The lines of the statement of `body` that the lines `first` to `last` are in, or of a method of such a class.
+
+    Before it the names of the classes around it. None where they are in no statement, or another one has these lines.
+    """
+    found = [node for node in body if first_line(node) <= last and first <= (node.end_lineno or node.lineno)]
+    begin, end = (first_line(found[0]), found[0].end_lineno or last) if len(found) == 1 else (last + 1, first)
+    if not begin <= first <= last <= end:
+        return (), None
+    if isinstance(node := found[0], ast.ClassDef) and not getattr(node, "type_params", ()):
+        classes, part = _part([each for each in node.body if isinstance(each, DEFINITIONS)], first, last)
+        if part is not None:
+            return (node.name, *classes), part
+    return (), (begin, end)
 
 
 def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -198,7 +208,7 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
             continue  # its flags are known
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*")
-        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+        elif not isinstance(node, (*DEFINITIONS, ast.expr)):
             yield from _imported(ast.iter_child_nodes(node))
 
 
@@ -234,17 +244,11 @@ def _flag_of(feature: str) -> int:
 
 def same_shallow(one: types.CodeType, other: types.CodeType) -> bool:
     """Whether two code objects do the same, apart from what is nested in them and from their lines."""
-    return (
-        one.co_code == other.co_code
-        and _constants(one) == _constants(other)
-        and one.co_names == other.co_names
-        and one.co_varnames == other.co_varnames
-        and one.co_freevars == other.co_freevars
-        and one.co_cellvars == other.co_cellvars
-        and one.co_flags == other.co_flags
-        and _signature(one) == _signature(other)
-        and getattr(one, "co_exceptiontable", b"") == getattr(other, "co_exceptiontable", b"")
+    same = all(
+        getattr(one, name, b"") == getattr(other, name, b"")
+        for name in ("co_code", *COUNTED, *NAMED, "co_exceptiontable")
     )
+    return same and _constants(one) == _constants(other)
 
 
 def identical(one: types.CodeType, other: types.CodeType) -> bool:
