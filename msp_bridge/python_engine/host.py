@@ -115,11 +115,6 @@ class Host:
         return self._process.closed
 
     @property
-    def pid(self) -> int:
-        """Changes when, and only when, there is another host."""
-        return self._process.pid
-
-    @property
     def waiting(self) -> int:
         """How many mutants wait until all tests are measured, or have done so and are not yet answered."""
         return len(self._waiting)

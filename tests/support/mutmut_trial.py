@@ -117,7 +117,7 @@ class Trial:
     async def host(self) -> int:
         """The process that tests the mutants: another number is another host."""
         plan = await (await self.adapter._discover()).plan()
-        return (await self.adapter._engine.prepare(plan)).pid
+        return (await self.adapter._engine.prepare(plan))._process.pid
 
     @property
     def copy(self) -> Path:

@@ -20,26 +20,19 @@ import importlib.util
 import types
 from collections.abc import Callable, Collection, Iterator
 from importlib.machinery import SourceFileLoader
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from .imports import watch_executions
 from .live_code import FUNCTION, nested
 
-
-class NotesCode(Protocol):
-    """Notes the lines of code that is made after the fork."""
-
-    hits: set[tuple[str, int]]
-
-    def noting(self, code: types.CodeType, text: str) -> types.CodeType:
-        """The code to execute in place of `code`, which `text` compiles to. Raises what compiling raises."""
-        ...
+if TYPE_CHECKING:
+    from .line_coverage import Lines
 
 
 class LateImports:
     """Has `lines` note what is imported from now on; there is one in a process, which has no other use."""
 
-    def __init__(self, lines: NotesCode, filenames: Collection[str], on_hidden: Callable[[], None]) -> None:
+    def __init__(self, lines: Lines, filenames: Collection[str], on_hidden: Callable[[], None]) -> None:
         """`on_hidden` is called when code of the files `filenames` is executed whose lines are not noted."""
         self._lines, self._filenames, self._on_hidden = lines, frozenset(filenames), on_hidden
         self._noted: list[types.CodeType] = []

@@ -59,7 +59,10 @@ class Lines(Protocol):
         """Note lines anew that were noted before."""
 
     def noting(self, code: types.CodeType, text: str) -> types.CodeType:
-        """Note the lines of a file that is imported now; see `late_imports.NotesCode`."""
+        """The code to execute in place of `code`, of a file that is imported now, which `text` compiles to.
+
+        Raises what compiling raises.
+        """
         ...
 
 
