@@ -13,6 +13,7 @@ from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts
 from msp_bridge.python_engine.programs.channel import TargetPlan
 from msp_bridge.python_engine.programs.controls import Controls
 from msp_bridge.python_engine.programs.file_edit import FileEdit
+from msp_bridge.python_engine.programs.fork_servers import Servers
 from msp_bridge.python_engine.programs.job_queue import JobQueue, Sharing
 from msp_bridge.python_engine.programs.live_code import SourceFile
 from msp_bridge.python_engine.programs.mutant_jobs import MutantJobs, ScheduledMutant, Stage
@@ -81,7 +82,7 @@ class Trial:
         self.answers: list[dict[str, Any]] = []
         server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False)
         plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
-        known, servers = replace(baseline(), unsteady=unsteady), (server, server)
+        known, servers = replace(baseline(), unsteady=unsteady), Servers(server, server)
         self.scheduler = MutantScheduler(
             known, plan, servers, (), 2, self.answers.append, lambda: None, {}, lambda: None
         )
@@ -242,7 +243,7 @@ def test_a_slow_test_gives_no_other_more_time() -> None:
     server: Any = SimpleNamespace(channel=SimpleNamespace(send=jobs.append), has_ended=False)
     plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
     known = replace(baseline(), durations=[0.01, 3.0, 0.2], collecting=1.0)
-    making = MutantJobs(plan, (server, server), (), Controls(()), JobQueue(Sharing.APART, 9))
+    making = MutantJobs(plan, Servers(server, server), (), Controls(()), JobQueue(Sharing.APART, 9))
     start = CODE.index("a + 1")
     change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
     mutant = ScheduledMutant(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change)

@@ -24,22 +24,22 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from .channel import TargetPlan
 from .code_runs import CodeRuns
 from .imports import module_files, monitoring
 from .messages import Ran, Trace
-from .process_starts import note_starts
+from .process_starts import STARTS, note_starts
 from .text_reads import TextReads
 
 TOOL = 3  # of sys.monitoring: another one than that of line coverage
 NAME = "msp-bridge dependencies"
-STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
 GENERIC = "<generic"  # in the names of functions that have type parameters: which one it is, is not known
 LOCALS = ".<locals>"
 
+T = TypeVar("T")
 Function = tuple[str, str]  # path, and qualified name up to the first `<locals>`
 
 
@@ -72,6 +72,13 @@ class DependencyTrace:
     def renew(self) -> None:
         """In a fork: forget what was read and hidden before it; which functions ran was reported then."""
         self._hidden, self._read = False, set()
+
+    def without(self, fork: Callable[[], T]) -> T:
+        """Call `fork`, which forks this process for a job of ours: that hides nothing."""
+        hidden = self._hidden
+        found = fork()
+        self._hidden = hidden
+        return found
 
     def report(self) -> Trace:
         """Names of `functions` that ran since the last report, by path; `texts`, paths; whether some are `hidden`."""

@@ -1,8 +1,9 @@
 """The fork servers that there are at a time, and the only place that starts and ends them.
 
 The host forks the fresh server, and that one forks the live server, when it has started pytest and before it serves:
-what both have in common is imported once, and lies in memory once. Where pytest itself imports the project, or has
-threads, which a fork would not have, the host forks the live server too. It forks the early server when that is wanted.
+what both have in common is imported once, and lies in memory once. The live server may leave its process to the session
+server, and go on in a fork. Where pytest itself imports the project, or has threads, which a fork would not have, the
+host forks the live server too. It forks the early server when that is wanted.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import os
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from ...isolation import descendants
 from . import imports
@@ -69,6 +71,10 @@ class ServerProcess:
         self.channel.send(Reload(do="reload", segment=astuple(segment)))
         return next((answer for answer in self.channel.messages() if answer.get("do") == "reloaded"), None)
 
+    def leave(self) -> None:
+        """Let go of it: it has become another one."""
+        self._socket.close()
+
     def end(self) -> None:
         """End it with all its jobs and what they started."""
         self._socket.close()  # it then ends its jobs and itself
@@ -95,6 +101,14 @@ class ServerProcess:
             return False
 
 
+class Servers(NamedTuple):
+    """The servers of the jobs of mutants. `session`: does what the fresh one does, in less time."""
+
+    live: ServerProcess | None
+    fresh: ServerProcess
+    session: ServerProcess | None = None
+
+
 class ForkServers:
     """A live server, if its jobs can be trusted, and a fresh one."""
 
@@ -104,36 +118,38 @@ class ForkServers:
         self.live: ServerProcess | None = None
         self.fresh: ServerProcess | None = None
         self.why_fresh: str | None = None  # why there is no live server
+        self.session: ServerProcess | None = None
         self.early: ServerProcess | None = None  # it may not be ready
 
     @property
     def running(self) -> list[ServerProcess]:
         """The running servers."""
-        return [server for server in (self.live, self.fresh, self.early) if server is not None]
+        return [server for server in (self.live, self.session, self.fresh, self.early) if server]
 
     @property
-    def pair(self) -> tuple[ServerProcess | None, ServerProcess]:
-        """The live and the fresh one, after `start`."""
+    def now(self) -> Servers:
+        """The servers after `start`."""
         assert self.fresh is not None
-        return self.live, self.fresh
+        return Servers(self.live, self.fresh, self.session)
 
     def start(self, plan: TargetPlan) -> Collected | None:
         """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared."""
         self.why_fresh = "the configuration asks for it" if plan.always_fresh else None
-        connection = None if plan.always_fresh else self._connection("live")
-        self.fresh = self._start("fresh", plan, connection)
+        others = [] if plan.always_fresh else [self._connection("live"), self._connection("session")]
+        self.fresh = self._start("fresh", plan, others)
         answer = self._answer(self.fresh, "fresh")
-        if connection is not None and answer["live"] is not None:
-            self.live = ServerProcess(answer["live"], connection.ours)
-        elif connection is not None:
-            connection.ours.close()
+        if others and answer["live"] is not None:
+            self.live, self.session = (ServerProcess(answer["live"], connection.ours) for connection in others)
+        elif others:
+            for connection in others:
+                connection.ours.close()
             self.live = self._start("live", plan)
         if answer["do"] == "unfit":
             self.fresh.end()
             self.fresh = None
             self.fresh = self._start("bare", plan)
             self._answer(self.fresh, "bare")
-        return None if self.live is None else self._collected(self.live)
+        return None if self.live is None else self._collected(self.live, self.session)
 
     def start_early(self, plan: TargetPlan, file: str) -> None:
         """Begin to start it: it holds pytest before the import of the test file. Raises OSError."""
@@ -149,15 +165,16 @@ class ForkServers:
 
     def drop_live(self, why: str) -> None:
         """Its jobs can't be trusted."""
-        if self.live is not None:
-            self.live.end()
-        self.live, self.why_fresh = None, why
+        for server in (self.live, self.session):
+            if server is not None:
+                server.end()
+        self.live, self.session, self.why_fresh = None, None, why
 
     def end(self) -> None:
         """End them, their jobs, and what those have left."""
         for server in self.running:
             server.end()
-        self.live = self.fresh = self.early = None
+        self.live = self.session = self.fresh = self.early = None
         descendants.end_strays(self._world.processes)
 
     def log(self, kind: str) -> str:
@@ -178,31 +195,36 @@ class ForkServers:
         return ServerConnection(f"{self._home}/{kind}.log")
 
     def _start(
-        self, kind: str, plan: TargetPlan, live: ServerConnection | None = None, file: str = ""
+        self, kind: str, plan: TargetPlan, others: Sequence[ServerConnection] = (), file: str = ""
     ) -> ServerProcess:
-        """`live`: that of the live server, which the fresh one forks if it can. `file`: of an early one."""
+        """`others`: those of the servers that the fresh one forks if it can. `file`: of an early one."""
         private = [*self._private, *(server.channel.reader for server in self.running)]
         connection = self._connection(kind)
-        serve = partial(_serve, kind, plan, self._root, self._world, live, file)
+        serve = partial(_serve, kind, plan, self._root, self._world, others, file)
         server = ServerProcess.fork(serve, connection, private)
-        if live is not None:
-            live.leave()
+        for other in others:
+            other.leave()
         return server
 
     def _answer(self, server: ServerProcess, kind: str) -> Started:
         """The first message of a server. Raises Unprepared, and OSError when the disk is full."""
         answer: Started | None = next(server.channel.messages(), None)
         if answer is None:
+            server.serves = False
             log = self.log(kind)
             if not log:
                 self._check_room()  # else it has said why
             raise Unprepared(f"pytest crashed while it collected the tests: {last_error(log)}", log)
+        server.pid = answer.get("pid", server.pid)
         if answer["do"] == "failed":
             raise why_not_collected(answer, self.log(kind))
         return answer
 
-    def _collected(self, live: ServerProcess) -> Started:
+    def _collected(self, live: ServerProcess, session: ServerProcess | None) -> Started:
         answer = self._answer(live, "live")
+        if session is not None and session.pid == live.pid:  # it has come to its end alone
+            session.leave()
+            self.session = None
         reject_elsewhere(answer["elsewhere"])
         if answer["threads"]:  # a fork has none of the threads that the modules have started
             self.drop_live("the project starts threads when it is imported")
@@ -212,11 +234,17 @@ class ForkServers:
 
 
 def _serve(
-    kind: str, plan: TargetPlan, root: str, world: World, live: ServerConnection | None, file: str, channel: Channel
+    kind: str,
+    plan: TargetPlan,
+    root: str,
+    world: World,
+    others: Sequence[ServerConnection],
+    file: str,
+    channel: Channel,
 ) -> None:
     job = None
-    if live is not None:
-        live.ours.close()
+    for connection in others:
+        connection.ours.close()
     imports.enter(root, world.place)
     if kind == "bare":
         channel.send({"do": "ready", "live": None})
@@ -232,9 +260,9 @@ def _serve(
         elif kind == "live":
             servers.live(channel, plan, world, trace)
         elif kind == "early":
-            servers.fresh(channel, plan, world, None, early_server.Early(file, trace))
+            servers.fresh(channel, plan, world, (), early_server.Early(file, trace))
         else:
-            servers.fresh(channel, plan, world, live)
+            servers.fresh(channel, plan, world, others)
     except BaseException as error:
         if job is not None:
             job.end_broken(error)

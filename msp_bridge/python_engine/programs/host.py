@@ -142,7 +142,7 @@ class HostServer:
         assert self._scheduler is not None
         known = self._scheduler.baseline
         baseline = replace(baseline, **{name: getattr(known, name) for name in FOUND_OUT})
-        same = self._scheduler.uses(self._servers.pair, self._world.parts)
+        same = self._scheduler.uses(self._servers.now, self._world.parts)
         if not same:  # what was begun says nothing
             self._scheduler.stop_all()
             self._scheduler = self._scheduled(baseline, plan)
@@ -336,7 +336,7 @@ class HostServer:
         return MutantScheduler(
             baseline,
             plan,
-            self._servers.pair,
+            self._servers.now,
             self._world.parts,
             1 if sharing is Sharing.NONE else self._jobs,
             self._channel.send,

@@ -18,6 +18,7 @@ from typing import Any
 
 from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
+from .process_starts import STARTS, WAYS
 from .text_reads import TextReads
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
@@ -176,13 +177,14 @@ class ImportTrace:
         self._executed: list[tuple[str, types.CodeType]] = []  # their functions may be gone, or have other code
         self.read: set[str] = set()  # files whose source was asked for: a decorator may have inspected it
         self.lost = monitoring is None and not is_known()  # nobody can say what was called
-        self._is_on = True
+        self._is_on, self._has_started = True, False  # a process
         self._reads = TextReads(os.sep, note=self._note, hide=lambda: None)
 
     def start(self) -> None:
         """Begin, in all threads."""
         watch_executions(self._filenames, lambda name, code: self._executed.append((name, code)))
         self._reads.begin()
+        sys.addaudithook(self._audit)
         if monitoring is not None:
             monitoring.use_tool_id(TOOL, "msp-bridge")
             monitoring.register_callback(TOOL, monitoring.events.PY_START, self._start)
@@ -205,6 +207,11 @@ class ImportTrace:
         """Names of the files whose code was executed, also files that are no module."""
         return {name for name, _ in self._executed}
 
+    def has_met_nothing(self) -> bool:
+        """Whether nothing of the files has been imported or read so far, nor has a process been started that may."""
+        started = self._has_started or any(name.startswith(WAYS) for name in sys.modules)
+        return not (started or self._executed or self.read or loaded_files(self._filenames))
+
     def ran(self, files: Collection[str]) -> int:
         """How many functions of `files` have been called so far; 0 where nobody can say it."""
         if monitoring is not None:
@@ -219,6 +226,9 @@ class ImportTrace:
     def _note(self, path: str) -> None:
         if self._is_on:
             self.read.update(name for name in self._filenames if os.path.realpath(name) == os.sep + path)
+
+    def _audit(self, event: str, _arguments: tuple[Any, ...]) -> None:
+        self._has_started |= event in STARTS
 
     def _start(self, code: types.CodeType, _offset: int) -> object:
         if code.co_filename in self._filenames:

@@ -95,7 +95,17 @@ class Live:
         self._texts: dict[str, str] = {}  # of the loaded files, by their names, as far as they were needed
         self._probed = ProbedFiles()
         self._lines: Lines | None = None  # of the functions as they are now
-        self._dependencies = DependencyTrace.of(plan, world.root)
+        self.dependencies = DependencyTrace.of(plan, world.root)
+
+    def can_fork(self) -> bool:
+        """Whether a fork of this process is as good as a process that begins now, also with a mutant in a file."""
+        alone = descendants.kernel_threads() == threading.active_count() == 1 and not descendants.children()
+        return alone and self._trace.has_met_nothing()
+
+    def leave(self) -> None:
+        """In a process that is another server from now on."""
+        self._channel.close()
+        self._trace.stop(self._functions)
 
     def serve(self, session: Any) -> tuple[Job, Work] | None:
         """Instead of pytest's own loop: see `Collecting.begun`."""
@@ -106,7 +116,7 @@ class Live:
         self.calling.begins("")
         self._trace.stop(self._functions)
         self._loaded = loaded_files(filenames) | self._trace.files
-        self._channel.send({"do": "ready", **self._collected()})
+        self._channel.send({"do": "ready", "pid": os.getpid(), **self._collected()})
         gc.collect()
         gc.freeze()  # collecting garbage would copy the pages that all jobs share
         job = ForkServer(self._channel, self._world, self._handle, self._before_job).serve()
@@ -114,7 +124,7 @@ class Live:
 
     def failed(self, code: int) -> None:
         """Say that pytest has ended with `code`, and has collected nothing that can be run."""
-        self._channel.send({"do": "failed", "exit": code, "broken": rows(self._tests.broken)})
+        self._channel.send({"do": "failed", "pid": os.getpid(), "exit": code, "broken": rows(self._tests.broken)})
 
     def _collected(self) -> Collected:
         """Facts that collecting the tests has shown."""
@@ -126,7 +136,7 @@ class Live:
             "threads": threads - 1,
             "native_threads": max(0, descendants.kernel_threads() - threads),
             "trace_lost": self._trace.lost,
-            "ran": None if self._dependencies is None else self._dependencies.report(),
+            "ran": None if self.dependencies is None else self.dependencies.report(),
             "elsewhere": self._tests.elsewhere(self._plan),
             "imported": imported(self._plan.place, self._plan.sources, tests),
             "files": facts_of(self._plan, self._functions, self._trace, self._loaded),
@@ -168,8 +178,8 @@ class Live:
         self._tests.use_scratch(job.scratch)
         if message["work"] == "measure":
             return (yield from self._measure(job))
-        if self._dependencies is not None:
-            self._dependencies.renew()
+        if self.dependencies is not None:
+            self.dependencies.renew()
         if message.get("segment") is not None:
             try:
                 put(self._functions, Segment(*message["segment"]))
@@ -179,7 +189,7 @@ class Live:
         return self._with_dependencies(ran)
 
     def _with_dependencies(self, report: Report) -> Report:
-        return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
+        return report if self.dependencies is None else {**report, "ran": self.dependencies.report()}
 
     def _measure(self, job: Job) -> Work:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
@@ -195,8 +205,8 @@ class Live:
         interruption = Interruption(at_most)
         signal.alarm(stuck) if stuck else interruption.start()
         alone = tests is not None and len(tests) == 1
-        if alone and self._dependencies is not None:
-            self._dependencies.renew()
+        if alone and self.dependencies is not None:
+            self.dependencies.renew()
         roots = (self._plan.place, self._world.root)
         self._tests.coverage.measure(self._noted_lines(), self._plan.filenames, roots)
         whole, piece, began = MeasuredTests(), MeasuredTests(), time.perf_counter()

@@ -78,7 +78,7 @@ class Measurement:
 
     def _again(self, baseline: Baseline) -> tuple[dict[int, float], dict[int, str]]:
         """The durations and the failures of all tests, by their indexes; nothing where they don't come to their end."""
-        live, fresh = self._servers.pair
+        live, fresh, _ = self._servers.now
         report, _ = answer_to(Run(live or fresh, {"work": "measure", "tests": None}, self._world.parts))
         if report is None or "durations" not in report:
             return {}, {}
@@ -168,7 +168,7 @@ class Measurement:
         return found
 
     def _all(self, plan: TargetPlan, collected: Collected | None) -> Steps:
-        live, fresh = self._servers.pair
+        live, fresh, _ = self._servers.now
         report, total = None, None if collected is None else len(collected["tests"])
         if live is not None and collected is not None:
             stuck = STUCK_S if collected["native_threads"] else 0

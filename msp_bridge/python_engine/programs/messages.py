@@ -153,6 +153,7 @@ class Started(Collected, total=False):
 
     do: Literal["ready", "failed", "unfit"]  # unfit: pytest has imported the project
     live: int | None  # the process of the live server, where the fresh one has forked it
+    pid: int  # of the live server; another one than that where it has left its process to the session server
     exit: int  # of pytest, where it failed
     broken: Sequence[Failure]
     before: Sequence[str]  # of a server that holds the collection: the test files that it has collected

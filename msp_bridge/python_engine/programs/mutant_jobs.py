@@ -10,7 +10,7 @@ from .baseline import Baseline, Survivor
 from .channel import IN_SUITE, TargetPlan
 from .controls import Controls, Files
 from .file_edit import FileEdit
-from .fork_servers import ServerProcess
+from .fork_servers import ServerProcess, Servers
 from .job_queue import JobQueue, Kind
 from .live_code import CodeChange
 from .messages import Ended, JobMessage, Trace, Verdict
@@ -110,14 +110,14 @@ class MutantJobs:
     def __init__(
         self,
         plan: TargetPlan,
-        servers: tuple[ServerProcess | None, ServerProcess],
+        servers: Servers,
         parts: Collection[str],
         controls: Controls,
         queue: JobQueue,
     ) -> None:
-        """`servers` are the live and the fresh one; `parts` are what each job has for itself."""
+        """`parts` are what each job has for itself."""
         self._plan, self._controls, self._queue = plan, controls, queue
-        self._live, self._fresh = servers
+        self._live, self._fresh, self._session = servers
         self._parts = sorted(parts)
         self._time_limits = TimeLimits(plan)
 
@@ -185,7 +185,8 @@ class MutantJobs:
         if early is not None and mutant.is_early:
             job["segment"] = astuple(mutant.change.segment)
         job |= self._limits(baseline, mutant if mutated else None, only, baseline.collecting)
-        self._submit(early or self._fresh, job, mutant.batch, tests, only=only or (), loaded=loaded)
+        session = None if baseline.fork_unsafe else self._session  # of such tests a fork of less may be the truth
+        self._submit(early or session or self._fresh, job, mutant.batch, tests, only=only or (), loaded=loaded)
 
     def run_collection(self, baseline: Baseline, id: int, early: ServerProcess) -> None:
         """Collect all tests, and run none, in a fork of the early server."""
@@ -230,5 +231,5 @@ class MutantJobs:
         def start(guarded: bool) -> None:
             server.channel.send(job | {"guarded": guarded})
 
-        kind = Kind.WRITES if self._plan.debug else Kind.FRESH if server is self._fresh else Kind.LIVE
+        kind = Kind.WRITES if self._plan.debug else Kind.LIVE if server is self._live else Kind.FRESH
         self._queue.submit(job["id"], start, kind, batch=batch, tests=tests, alone=alone, loaded=loaded)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 PROCESS = "multiprocessing.process"
 WAYS = "multiprocessing.popen_"
+STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}  # audit events
 
 
 def note_starts(note: Callable[[], None]) -> None:

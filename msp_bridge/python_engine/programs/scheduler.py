@@ -32,7 +32,7 @@ from .dependencies import Function
 from .early_jobs import EarlyJobs
 from .endings import fault_of, verdict_of
 from .file_edit import FileEdit
-from .fork_servers import ServerProcess
+from .fork_servers import Servers
 from .job_queue import JobQueue, Sharing
 from .kill_confirmation import KillConfirmation
 from .likely_killers import LikelyKillers
@@ -54,7 +54,7 @@ class MutantScheduler:
         self,
         baseline: Baseline,
         plan: TargetPlan,
-        servers: tuple[ServerProcess | None, ServerProcess],
+        servers: Servers,
         parts: Collection[str],
         jobs: int,
         send: Callable[[Mapping[str, object]], None],
@@ -63,12 +63,12 @@ class MutantScheduler:
         start_early: Callable[[], None],
         sharing: Sharing = Sharing.APART,
     ) -> None:
-        """`servers` are the live and the fresh one; `note` is called when the baseline has become richer.
+        """`note` is called when the baseline has become richer.
 
         Through `send` goes also what tests have run alone, under no id. `texts` are those of the test files, by path.
         """
         self.baseline, self._plan, self._send, self._note = baseline, plan, send, note
-        self._live, self._fresh = servers
+        self._servers, self._live = servers, servers.live
         self._parts = frozenset(parts)
         self._mutants: dict[int, ScheduledMutant] = {}
         self._isolated = IsolatedRuns(jobs, self._run_isolated)
@@ -133,9 +133,9 @@ class MutantScheduler:
         for mutant in self._waiting(Stage.UNMEASURED):
             self._route(mutant)
 
-    def uses(self, servers: tuple[ServerProcess | None, ServerProcess], parts: Collection[str]) -> bool:
+    def uses(self, servers: Servers, parts: Collection[str]) -> bool:
         """Whether its jobs run in these servers, with these parts."""
-        return servers == (self._live, self._fresh) and parts == self._parts
+        return servers == self._servers and parts == self._parts
 
     def _waiting(self, stage: Stage) -> list[ScheduledMutant]:
         return [mutant for mutant in self._mutants.values() if mutant.stage is stage]
@@ -208,7 +208,7 @@ class MutantScheduler:
         self._stop_jobs(ids)
 
     def _stop_jobs(self, ids: list[int]) -> None:
-        for server in (self._live, self._fresh, self.early.server):
+        for server in (*self._servers, self.early.server):
             if server is not None and not server.has_ended:
                 server.channel.send({"do": "stop", "ids": ids})
 

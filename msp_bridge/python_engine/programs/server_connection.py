@@ -9,6 +9,13 @@ from ...isolation import descendants
 from .channel import Channel
 
 
+def begin_group() -> None:
+    """In a server: it is a group of its own, which ends with its parent, and it has what its jobs leave."""
+    descendants.die_with_parent()
+    descendants.adopt_orphans()
+    os.setpgid(0, 0)
+
+
 class ServerConnection:
     """The channel between the host and a server that is yet to be forked, and the server's log."""
 
@@ -18,11 +25,9 @@ class ServerConnection:
         self.ours, self._theirs = socket.socketpair()
 
     def take(self) -> Channel:
-        """In the server: what it talks to the host through. It is a group of its own, and prints to its log."""
+        """In the server: what it talks to the host through, and prints to its log."""
         self.ours.close()
-        descendants.die_with_parent()
-        descendants.adopt_orphans()
-        os.setpgid(0, 0)
+        begin_group()
         os.dup2(self._output, 1)
         os.dup2(self._output, 2)
         os.close(self._output)

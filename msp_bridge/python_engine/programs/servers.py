@@ -1,7 +1,10 @@
 """The fork servers: processes that have done what all mutants have in common, and fork a process for each mutant.
 
 The *fresh* server has started pytest and imported nothing of the project: its jobs import everything with the mutated
-file on the disk. The *live* server (`live_server`), a fork of it, has imported the project and collected the tests. The
+file on the disk. The *live* server (`live_server`), a fork of it, has imported the project and collected the tests. On
+its way there it may come to the first test file before anything of the sources was imported or read: then the *session*
+server stays there, and the live one goes on in a fork. Its jobs are those of the fresh server, without the start of
+pytest's session and the import of the first conftest.py. The
 *bare* server has not even imported pytest, for projects that pytest itself imports: nor has this module, so each job
 does that with the mutated file in place. The *early* server (`early_server`) is a fresh one that has collected some of
 the test files already.
@@ -13,8 +16,8 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Generator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import _pytest.assertion.rewrite
 import pytest
@@ -31,8 +34,10 @@ from .live_code import NotLive
 from .live_server import Collecting, Live, relative
 from .messages import Collected, Report
 from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence
-from .server_connection import ServerConnection
+from .server_connection import ServerConnection, begin_group
 from .world import World
+
+T = TypeVar("T")
 
 read_beside_plugins(_pytest.assertion.rewrite)
 
@@ -45,13 +50,14 @@ def live(channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -
 
 
 def fresh(
-    channel: Channel, plan: TargetPlan, world: World, live: ServerConnection | None, early: Early | None = None
+    channel: Channel, plan: TargetPlan, world: World, others: Sequence[ServerConnection], early: Early | None = None
 ) -> None:
     """Start pytest as far as it goes without the project's own code, say so, and serve until the channel ends.
 
-    `live`: for the live server, which is forked at that point, if it can be. `early`: go as far as that says.
+    `others`: for the live server, which is forked at that point, if it can be, and the session server. `early`: go as
+    far as that says.
     """
-    server = Fresh(channel, plan, world, live, early)
+    server = Fresh(channel, plan, world, others, early)
     try:
         code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage]))
     except BaseException as error:
@@ -85,13 +91,13 @@ class Fresh(Collecting):
         channel: Channel | None,
         plan: TargetPlan,
         world: World,
-        connection: ServerConnection | None = None,
+        others: Sequence[ServerConnection] = (),
         early: Early | None = None,
     ) -> None:
-        """`connection`: see `fresh`."""
+        """`others`: see `fresh`."""
         super().__init__()
         self._early = early
-        self._channel, self._plan, self._world, self._connection = channel, plan, world, connection
+        self._channel, self._plan, self._world, self._others = channel, plan, world, list(others)
         self.job: Job | None = None
         self._start = 0.0
         self._dependencies: DependencyTrace | None = None  # of a job
@@ -100,7 +106,7 @@ class Fresh(Collecting):
         """Be the plugin of `job`, which has begun at `start` (`time.perf_counter`)."""
         self.job, self._start = job, start
         silence(self._plan, job.message)
-        if job.message["work"] == "mutant" and self._early is None:
+        if job.message["work"] == "mutant" and self._dependencies is None:
             self._dependencies = DependencyTrace.of(self._plan, self._world.root)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -121,16 +127,18 @@ class Fresh(Collecting):
             self.job.end(self.report(int(pytest.ExitCode.USAGE_ERROR)))
 
     def pytest_collectstart(self, collector: Any) -> None:
-        """The fork of an early server."""
+        """The forks of the session server, and of an early one."""
         super().pytest_collectstart(collector)
-        if self._early is None or self.job is not None or not isinstance(collector, pytest.File):
+        if self.job is not None or not isinstance(collector, pytest.File):
             return
-        if self._early.has_come_to(collector):
+        if self.live is not None and self._others:
+            self._fork_session(self.live, self._others.pop())
+        elif self._early is not None and self._early.has_come_to(collector):
             assert self._channel is not None
             self._channel.send({"do": "ready", **self._early.facts(self._plan)})
             gc.collect()
             gc.freeze()
-            job = ForkServer(self._channel, self._world).serve()
+            job = self._fork(ForkServer(self._channel, self._world).serve)
             self.begin(job, time.perf_counter())
             try:
                 self._early.put(job.message)
@@ -159,11 +167,11 @@ class Fresh(Collecting):
         gc.collect()
         gc.freeze()
         alone = descendants.kernel_threads() == threading.active_count() == 1
-        pid = None if unfit or not alone or self._connection is None else self._fork_live(channel, self._connection)
+        pid = self._fork_live(channel, self._others[0]) if alone and self._others and not unfit else None
         if self.live is not None:
             return
-        if self._connection is not None and pid is None:
-            self._connection.leave()
+        for connection in self._others:
+            connection.leave()
         channel.send({"do": "unfit" if unfit else "ready", "live": pid})
         self.begin(ForkServer(channel, self._world).serve(), time.perf_counter())
 
@@ -173,10 +181,28 @@ class Fresh(Collecting):
             channel.close()
             trace = ImportTrace(frozenset(self._plan.filenames))
             self.live = Live(self, connection.take(), self._plan, self._world, trace)
+            del self._others[0]
             trace.start()
-        else:
-            connection.leave()
         return pid
+
+    def _fork_session(self, live: Live, connection: ServerConnection) -> None:
+        """The live server goes on, in a fork if it can; then this process stays here for jobs, and returns in these."""
+        if not live.can_fork():
+            connection.leave()
+            return
+        gc.collect()
+        gc.freeze()
+        self._dependencies = live.dependencies
+        if self._fork(os.fork) == 0:
+            connection.leave()
+            begin_group()
+            return
+        self.live = None
+        live.leave()
+        self.begin(self._fork(ForkServer(connection.take(), self._world).serve), time.perf_counter())
+
+    def _fork(self, fork: Callable[[], T]) -> T:
+        return fork() if self._dependencies is None else self._dependencies.without(fork)
 
     def _work(self, session: Any, job: Job) -> Work:
         if session.testsfailed or not self.items:

@@ -1,0 +1,99 @@
+"""Mutants that need a fresh import are tested in forks of a server that has loaded the conftest.py files already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.mutmut_trial import Trial
+
+from msp_bridge.adapter import Result, Status
+
+SOURCE = b"""def made(name):
+    return name + "a"
+
+
+START = made("a")
+
+
+def checked(name):
+    return name + "!"
+"""
+TESTS = b"""import os
+
+from pkg.m import START, checked
+
+
+def test_start():
+    here = "in this process" if os.environ["CONFTEST"] == str(os.getpid()) else "before the fork"
+    assert START == "aa", f"conftest.py ran {here}"
+
+
+def test_checked():
+    assert checked("a") == "a!"
+"""
+CONFTEST = b"""import os
+
+os.environ["CONFTEST"] = str(os.getpid())
+"""
+
+
+def files(conftest: bytes = b"", tests: bytes = b"") -> dict[str, bytes]:
+    return {
+        "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
+        "conftest.py": CONFTEST + conftest,
+        "pkg/__init__.py": b"",
+        "pkg/m.py": SOURCE,
+        "tests/test_m.py": TESTS + tests,
+    }
+
+
+async def results_of(project: dict[str, bytes], folder: Path) -> dict[str, Result]:
+    async with Trial.of(project, folder) as trial:
+        return await trial.test(await trial.discover())
+
+
+def where_conftest_ran(results: dict[str, Result]) -> set[str]:
+    """As the test says that kills a mutant of what the import calls; all others are killed as well."""
+    assert {result.status for result in results.values()} == {Status.KILLED}
+    reasons = [result.status_reason or "" for result in results.values()]
+    return {place for place in ("in this process", "before the fork") if any(place in reason for reason in reasons)}
+
+
+@pytest.mark.parametrize("isolation", ["all", "off"])
+async def test_its_jobs_have_the_verdicts_of_fresh_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
+) -> None:
+    if isolation == "off":
+        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
+    assert where_conftest_ran(await results_of(files(), tmp_path)) == {"before the fork"}
+
+
+IMPORTS = b"import pkg.m\n"
+READS = b"open('pkg/m.py').read()\n"
+THREAD = b"import threading\n\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+PROCESS = b"import subprocess, sys\n\nsubprocess.run([sys.executable, '-c', ''])\n"
+FORK_UNSAFE = b"""
+
+def test_here():
+    assert os.environ["CONFTEST"] == str(os.getpid())
+"""
+
+
+@pytest.mark.parametrize(
+    "project",
+    [files(IMPORTS), files(READS), files(THREAD), files(PROCESS), files(tests=FORK_UNSAFE)],
+    ids=["imports a source", "reads one", "starts a thread", "runs a process", "is asked for its process"],
+)
+async def test_there_is_none_where_conftest_may_depend_on_a_mutant_or_on_its_process(
+    tmp_path: Path, project: dict[str, bytes]
+) -> None:
+    assert where_conftest_ran(await results_of(project, tmp_path)) == {"in this process"}
+
+
+async def test_it_stays_after_an_edit_of_a_function(tmp_path: Path) -> None:
+    async with Trial.of(files(), tmp_path) as trial:
+        first = await trial.test(await trial.discover())
+        trial.edit("pkg/m.py", 'name + "!"', '"" + name + "!"')
+        second = await trial.test(await trial.discover())
+    assert where_conftest_ran(first) == where_conftest_ran(second) == {"before the fork"}
