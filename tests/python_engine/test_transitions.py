@@ -264,6 +264,34 @@ def test_a_time_out_after_other_tests_is_that_of_the_test_that_ran_if_it_is_one_
         assert trial.mutant.stage is Stage.FRESH
 
 
+@pytest.mark.parametrize(
+    ("seconds", "timed_out", "expected"),
+    [(0.001, False, None), (0.01, False, Stage.LOADED), (9.0, False, None), (0.001, True, Stage.CONTROL)],
+    ids=["short", "disturbed by load", "too long for it", "over a time limit"],
+)
+def test_a_test_that_has_run_alone_here_needs_no_control_at_its_first_kill(
+    seconds: float, timed_out: bool, expected: Stage | None
+) -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
+        scheduler, trial.mutant.tests = trial.scheduler, [KILLER]
+        scheduler.baseline = replace(scheduler.baseline, durations=[seconds] * 3)
+        scheduler._confirmation.passed_alone({KILLER: {"failing": {}}})
+        if timed_out:
+            trial.times_out(0)
+        else:
+            trial.ends(Seen.FAILED)
+        assert trial.mutant.stage is (expected or Stage.LIVE)
+        assert [answer["status"] for answer in trial.answers] == ([] if expected else ["Killed"])
+
+
+def test_a_test_that_has_failed_alone_is_controlled() -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
+        trial.mutant.tests = [KILLER]
+        trial.scheduler._confirmation.passed_alone({KILLER: None})
+        trial.ends(Seen.FAILED)
+        assert trial.mutant.stage is Stage.CONTROL
+
+
 def test_tests_that_are_known_to_take_long_are_not_waited_for() -> None:
     """After an edit, the last killer is run at once."""
     plan, probes = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment"), SimpleNamespace()

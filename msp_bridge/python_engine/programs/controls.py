@@ -4,10 +4,10 @@ Theory of operation
 -------------------
 A test that fails with a mutant says something about the mutant only if it passes without it. A *control* is a run of
 the test alone, without the mutant. It is no proof for ever: a test may fail by chance, or by load. So a test's first
-kill is controlled, then its 4th, its 16th and so on. The first time it is controlled once more *under load*, while all
-CPUs are busy: a test that counts seconds passes on a quiet machine, and fails beside other mutants. A test that takes
-less than a time slice is not disturbed by load, and one that takes seconds costs too much: for these there is no such
-run.
+kill is controlled, unless this host has run it alone already, then its 4th, its 16th and so on. The first time it is
+controlled once more *under load*, while all CPUs are busy: a test that counts seconds passes on a quiet machine, and
+fails beside other mutants. A test that takes less than a time slice among others is not disturbed by load (alone it
+pays for all that is done once), and one that takes seconds costs too much: for these there is no such run.
 
 States of a test: unknown; *steady*, when its controls passed; *fails alone*, when a control failed before the test was
 measured alone (it may need other tests before it): a fresh process then runs it in its place; *unsteady*, when it has
@@ -44,15 +44,24 @@ class Controls:
         """`unsteady` are the tests that are known to be so."""
         self._kills: dict[int, int] = {}
         self._steady: set[tuple[int, Files]] = set()
+        self._passed_alone: set[int] = set()  # isolated runs
         self._needs_files: set[int] = set()
         self._loaded: set[int] = set()  # have been run under load
         self._fails_alone: set[int] = set()
         self._unsteady = set(unsteady)
 
-    def due(self, test: int, files: Files) -> bool:
-        """Count one more kill by `test`; whether it needs a control in a process that has collected `files`."""
+    def due(self, test: int, files: Files, *, timed_out: bool) -> bool:
+        """Count one more kill by `test`; whether it needs a control in a process that has collected `files`.
+
+        `timed_out`: the control has to tell how long it takes alone.
+        """
         kills = self._kills[test] = self._kills.get(test, 0) + 1
-        return test in self._unsteady or (test, files) not in self._steady or _is_power_of_four(kills)
+        known = (test, files) in self._steady or (files is None and test in self._passed_alone and not timed_out)
+        return test in self._unsteady or not known or (kills > 1 and _is_power_of_four(kills))
+
+    def passed_alone(self, test: int) -> None:
+        """An isolated run of `test` has passed."""
+        self._passed_alone.add(test)
 
     def passed(self, test: int, files: Files) -> None:
         """The control of `test` has passed."""
@@ -62,9 +71,9 @@ class Controls:
         """Whether the collection of `files` is known to succeed without a mutant."""
         return any(files == collected for _, collected in self._steady)
 
-    def due_under_load(self, test: int, seconds: float) -> bool:
-        """Whether `test`, whose control has passed within `seconds`, needs one under load; it is asked for once."""
-        due = test not in self._loaded | self._unsteady and DISTURBED_S <= seconds <= AFFORDABLE_S
+    def due_under_load(self, test: int, among: float, alone: float) -> bool:
+        """Whether `test`, which takes so many seconds among others and alone, needs one under load; asked for once."""
+        due = test not in self._loaded | self._unsteady and min(among, alone) >= DISTURBED_S and alone <= AFFORDABLE_S
         self._loaded.add(test)
         return due
 

@@ -22,7 +22,7 @@ The rows of `transitions` say what follows each run:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -119,7 +119,7 @@ class KillConfirmation:
             self._note_set_up(killer, report, in_fork=in_fork)
             if in_fork:
                 self._way.baseline = self._way.baseline.with_runs_alone({killer: answer["seconds"]})
-        if mutant.stage is Stage.CONTROL and self._controls.due_under_load(killer, report["seconds"]):
+        if mutant.stage is Stage.CONTROL and self._is_due_under_load(killer, report["seconds"]):
             return Seen.DUE_UNDER_LOAD
         unconfirmed = self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
         return Seen.UNCONFIRMED if unconfirmed else Seen.PASSED
@@ -135,6 +135,19 @@ class KillConfirmation:
         self._way.baseline = replace(baseline, failing={**baseline.failing, failing: text})
         self._note()
         return Seen.FAILED
+
+    def passed_alone(self, reports: Mapping[int, Report | None]) -> None:
+        """Isolated runs are as good as controls. None: the test did not pass."""
+        for test, report in reports.items():
+            if report is not None:
+                self._controls.passed_alone(test)
+                self._ran_without[test, None] = report.get("ran")
+
+    def _is_due_under_load(self, test: int, alone: float | None = None) -> bool:
+        """`alone`: what the test takes then, where that is known; it pays for all that is done once."""
+        baseline = self._way.baseline
+        among = baseline.durations[test] if alone is None or baseline.is_timed(test) else alone
+        return self._controls.due_under_load(test, among, among if alone is None else alone)
 
     def _runs_in_fork(self, mutant: ScheduledMutant) -> bool:
         """Whether its controls do: a fork has collected all files."""
@@ -169,8 +182,10 @@ class KillConfirmation:
     def _control(self, mutant: ScheduledMutant, killer: int) -> None:
         if self.needs_others(killer):
             self._after_failed_control(mutant, killer)
-        elif self._controls.due(killer, mutant.files):
+        elif self._controls.due(killer, mutant.files, timed_out=mutant.timed_out):
             self._run_control(mutant, killer, loaded=False)
+        elif self._is_due_under_load(killer):
+            self._run_control(mutant, killer, loaded=True)
         else:
             self._killed(mutant, killer)
 

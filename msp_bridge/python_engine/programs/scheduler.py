@@ -379,6 +379,7 @@ class MutantScheduler:
         if (waiting or self._questions.wait) and not self._isolated.done:
             self._isolated.advance()
         elif self._isolated.done:
+            self._confirmation.passed_alone(self._isolated.reports)
             self.baseline = self.baseline.with_isolated_runs(self._isolated.reports)
             ran = self._isolated.dependencies if self.is_sound else {}
             named = {self.baseline.tests[test]: report for test, report in ran.items()}
