@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from msp_bridge.python_engine.programs.imports import ImportTrace, monitoring
-from msp_bridge.python_engine.programs.line_coverage import Lines, Monitoring, ProbedFiles, Probes
+from msp_bridge.python_engine.programs.late_imports import Lines
+from msp_bridge.python_engine.programs.line_coverage import Monitoring, ProbedFiles, Probes
 from msp_bridge.python_engine.programs.live_code import LiveFunctions, key
 
 FILE = "/line_coverage_under_test.py"

@@ -22,16 +22,15 @@ may or may not be noted once more: it belongs to every verdict.
 
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .channel import TargetPlan
 from .code_runs import CodeRuns
 from .imports import module_files, monitoring
 from .messages import Ran, Trace
-from .process_starts import STARTS, note_starts
+from .process_starts import note_starts
 from .text_reads import TextReads
 
 TOOL = 3  # of sys.monitoring: another one than that of line coverage
@@ -65,7 +64,6 @@ class DependencyTrace:
         """Note what runs from now on."""
         self._hidden = any(map(self._is_ours, _files_of_modules()))
         self._texts.begin()
-        sys.addaudithook(self._audit)
         note_starts(self._hide)
         self._functions = CodeRuns(self._is_ours) if monitoring is None else MonitoredFunctions()
 
@@ -100,10 +98,6 @@ class DependencyTrace:
             "texts": sorted(texts),
             "hidden": self._hidden or names is None,
         }
-
-    def _audit(self, event: str, _arguments: tuple[Any, ...]) -> None:
-        if event in STARTS:
-            self._hidden = True
 
     def _hide(self) -> None:
         self._hidden = True

@@ -25,8 +25,6 @@ from collections.abc import Iterator
 
 Note = tuple[int, int, int, int, int]
 
-_FICLONE = 0x40049409
-
 
 class Journal:
     """The state of `directory` that every `undo` returns to."""
@@ -87,7 +85,7 @@ class Journal:
         elif stat.S_ISDIR(mode):
             os.makedirs(target, exist_ok=True)
         else:
-            _clone(source, target)
+            shutil.copy2(source, target)
 
 
 def _note(status: os.stat_result) -> Note:
@@ -111,17 +109,3 @@ def _entries(directory: str) -> list[tuple[str, os.stat_result]]:
                 raise
             os.chmod(directory, 0o700)
     raise AssertionError
-
-
-def _clone(source: str, target: str) -> None:
-    """Copy with permissions and times; without copying bytes where the file system shares them."""
-    cloned = False
-    with contextlib.suppress(ImportError, OSError):
-        import fcntl
-
-        with open(source, "rb") as read, open(target, "wb") as write:
-            fcntl.ioctl(write, _FICLONE, read.fileno())
-            cloned = True
-    if not cloned:
-        shutil.copyfile(source, target)
-    shutil.copystat(source, target)

@@ -20,13 +20,31 @@ import importlib.util
 import types
 from collections.abc import Callable, Collection, Iterator
 from importlib.machinery import SourceFileLoader
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .imports import watch_executions
 from .live_code import FUNCTION, nested
 
-if TYPE_CHECKING:
-    from .line_coverage import Lines
+Line = tuple[str, int]  # the name of its file, and its number
+
+
+class Lines(Protocol):
+    """Notes in `hits` the lines that are run, each once until `again`."""
+
+    hits: set[Line]
+
+    def begin(self) -> None:
+        """Note what this process runs from now on; it has no other use. Until then, nothing is changed."""
+
+    def again(self) -> None:
+        """Note lines anew that were noted before."""
+
+    def noting(self, code: types.CodeType, text: str) -> types.CodeType:
+        """The code to execute in place of `code`, of a file that is imported now, which `text` compiles to.
+
+        Raises what compiling raises.
+        """
+        ...
 
 
 class LateImports:

@@ -31,39 +31,17 @@ import types
 import warnings
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 from .imports import TOOL, monitoring
-from .late_imports import LateImports
+from .late_imports import LateImports, Line, Lines
 from .live_code import FUNCTION, LiveFunctions, all_nested, nested
 from .process_starts import note_starts
 from .text_reads import TEXT, TextReads
 
-FORKS = {"os.fork", "os.forkpty", "os.system", "os.posix_spawn"}
 SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that notes a hit
-
-Line = tuple[str, int]
-
-
-class Lines(Protocol):
-    """Notes in `hits` the lines that are run, each once until `again`."""
-
-    hits: set[Line]
-
-    def begin(self) -> None:
-        """Note what this process runs from now on; it has no other use. Until then, nothing is changed."""
-
-    def again(self) -> None:
-        """Note lines anew that were noted before."""
-
-    def noting(self, code: types.CodeType, text: str) -> types.CodeType:
-        """The code to execute in place of `code`, of a file that is imported now, which `text` compiles to.
-
-        Raises what compiling raises.
-        """
-        ...
 
 
 class Monitoring:
@@ -239,19 +217,17 @@ class ProcessWatch:
 
     def __init__(self) -> None:
         self.started = False
-        sys.addaudithook(self._audit)
-        note_starts(self.note)
+        note_starts(self.note, _may_run_python)
 
     def note(self) -> None:
         """Code of the project may run that nobody sees."""
         self.started = True
 
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in FORKS or (event == "subprocess.Popen" and _may_be_python(arguments[0], arguments[1])):
-            self.note()
 
-
-def _may_be_python(executable: Any, argv: Any) -> bool:
+def _may_run_python(event: str, arguments: tuple[Any, ...]) -> bool:
+    if event != "subprocess.Popen":
+        return True
+    executable, argv, *_ = arguments
     words = [executable, *argv] if isinstance(argv, (list, tuple)) else [executable, argv]
     names = [os.fsdecode(word) for word in words if isinstance(word, (str, bytes, os.PathLike))]
     own = os.path.dirname(sys.executable)

@@ -141,7 +141,8 @@ class SourceFile:
         """`filename`: as its modules have it in `__file__`. Raises SyntaxError, ValueError or RecursionError."""
         self.filename, self.text, self._tree = filename, text, ast.parse(text)
         self._starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))  # offsets of the lines
-        self._statements = [node for node in ast.walk(self._tree) if isinstance(node, ast.stmt)]
+        statements = (node for node in ast.walk(self._tree) if isinstance(node, ast.stmt))
+        self._statements = [(first_line(node), node.end_lineno or node.lineno, node) for node in statements]
         future = [node for node in self._tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
         self._flags = reduce(or_, (_flag_of(name.name) for node in future for name in node.names), 0)
         names = sorted(set(_imported(self._tree.body)))
@@ -173,9 +174,10 @@ class SourceFile:
         """The lines of the innermost statement around `text[start:end]`; of a compound one, those before its body."""
         first, last = self._lines(start, end)
         best: ast.stmt | None = None
-        for node in self._statements:
-            if first_line(node) <= first and last <= (node.end_lineno or node.lineno):
-                best = node if best is None or first_line(node) >= first_line(best) else best
+        latest = 0
+        for begin, stop, node in self._statements:
+            if latest <= begin <= first and last <= stop:
+                best, latest = node, begin
         if best is None or isinstance(best, DEFINITIONS):
             return range(min(first, best.lineno) if best else first, last + 1)  # of its head
         body = getattr(best, "body", None) or getattr(best, "cases", None)

@@ -29,7 +29,8 @@ from .fork_server import ForkServer
 from .import_effects import imported
 from .imports import CallingFile, ImportTrace, loaded_files, monitoring
 from .job_process import Job
-from .line_coverage import Line, Lines, ProbedFiles, TestCoverage, lines_of
+from .late_imports import Line, Lines
+from .line_coverage import ProbedFiles, TestCoverage, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, put
 from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
@@ -158,7 +159,9 @@ class Live:
         return {"do": "reloaded", "facts": self._functions.facts(segment.filename)}
 
     def _before_job(self, message: JobMessage) -> None:
-        """Do once what all measurements have in common. The measurement itself says what can't be done."""
+        """Do once what several jobs have in common. A measurement itself says what can't be done."""
+        for test in message["tests"] or ():
+            _ = self._tests.items[test].location  # pytest computes it for each report, and keeps it
         if message["work"] == "measure":
             with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):
                 self._lines = self._noted_lines()

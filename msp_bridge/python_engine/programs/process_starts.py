@@ -18,8 +18,23 @@ WAYS = "multiprocessing.popen_"
 STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}  # audit events
 
 
-def note_starts(note: Callable[[], None]) -> None:
-    """Call `note` whenever multiprocessing starts a process, from now on, in this process and its forks."""
+def note_starts(
+    note: Callable[[], None], concerns: Callable[[str, Any], bool] = lambda _event, _arguments: True
+) -> None:
+    """Call `note` whenever a process is started, from now on, in this process and its forks.
+
+    `concerns` gets the audit event, and its arguments, of each start but those by multiprocessing.
+    """
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in STARTS and concerns(event, arguments):
+            note()
+
+    sys.addaudithook(audit)
+    _note_multiprocessing(note)
+
+
+def _note_multiprocessing(note: Callable[[], None]) -> None:
     if PROCESS in sys.modules:
         _watch(note)
         return
