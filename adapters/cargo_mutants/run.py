@@ -64,7 +64,7 @@ class _Work:
 
     def take(self) -> list[Mutant]:
         """Some of what is due, fewer towards the end, so that all copies are done at about the same time."""
-        count = len(self.due) if self.copies == 1 else max(LEAST_OF_A_RUN, len(self.due) // (2 * self.copies))
+        count = len(self.due) if self.copies == 1 else max(LEAST_OF_A_RUN, len(self.due) // self.copies)
         return [self.due.popleft() for _ in range(min(count, len(self.due)))]
 
     def pin(self, copy: Path) -> None:
