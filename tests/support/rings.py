@@ -178,8 +178,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # what else the suite asks: scopes, edits, a cancel, requests side by side, a tree that stays as it was.
     "adapters/test_generic_conformance.py": (),
     "adapters/test_stryker_js_conformance.py": (),
-    # The real gremlins, and cosmic-ray's second way: `gremlins` has a test of a cancel, and the way is that of `generic`.
-    "adapters/test_cancel_everywhere.py": ("gremlins", "by a command"),
+    # The real gremlins and PIT, each with a test of a cancel of its own, and cosmic-ray's second way, which is that of `generic`.
+    "adapters/test_cancel_everywhere.py": ("gremlins", "pit", "by a command"),
     # `test_cargo_mutants_recorded.py` has what the adapter makes of nextest's log.
     "adapters/test_cargo_mutants_conformance.py": ("uses_nextest",),
     # PIT's and gremlins' promises are tests of verdicts, a cancel, edits, requests side by side and a red suite.
