@@ -20,7 +20,8 @@ import ast
 import builtins
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from .imports import is_of_environment, is_of_python, module_files
 
@@ -117,10 +118,10 @@ def imported(place: str, sources: Collection[str], tests: Collection[str]) -> di
     found = {name: _origin(name, file, os.path.realpath(place)) for name, file in module_files().items()}
     others = {name for name, origin in found.items() if origin in sources or not (origin in PURE or _is_file(origin))}
     classes = {
-        f"{origin}:{each.__qualname__}"
-        for each in _subclasses(object, set())
+        f"{origin}:{_of(each, '__qualname__')}"
+        for each in _subclasses(object, {})
         if _is_file(origin := found.get(_module(each), ""))
-        if origin not in sources and any(_module(base) in others for base in (*each.__mro__, type(each)))
+        if origin not in sources and any(_module(base) in others for base in (*_of(each, "__mro__"), type(each)))
     }
     return {CLASSES: sorted(classes), MODULES: sorted({*found.values()} - PURE - {*tests})}
 
@@ -138,13 +139,19 @@ def _is_file(origin: str) -> bool:
 
 
 def _module(kind: type) -> str:
-    return str(vars(kind).get("__module__"))
+    return str(_of(kind, "__dict__").get("__module__"))
 
 
-def _subclasses(kind: type, seen: set[type]) -> set[type]:
+def _of(kind: type, name: str) -> Any:
+    """An attribute that each class has. A metaclass may answer `kind.name` with anything."""
+    return type.__getattribute__(kind, name)
+
+
+def _subclasses(kind: type, seen: dict[int, type]) -> Iterable[type]:
+    """All of them. By their ids, since a metaclass may make them unhashable."""
     each: type
     for each in type.__subclasses__(kind):
-        if each not in seen:
-            seen.add(each)
+        if id(each) not in seen:
+            seen[id(each)] = each
             _subclasses(each, seen)
-    return seen
+    return seen.values()

@@ -83,7 +83,7 @@ def loaded_elsewhere(
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
         for names in (parts, parts[1:]):
             name = ".".join(names)
-            file = getattr(sys.modules.get(name), "__file__", None)
+            file = _file_of(sys.modules.get(name))
             if file is None or os.path.realpath(file).startswith(place + os.sep):
                 continue
             if len(names) > 1 or (parts[0] in ("src", "source") and not is_of_environment(os.path.dirname(file))):
