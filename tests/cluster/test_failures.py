@@ -238,7 +238,6 @@ from msp_bridge.adapter import Project, Scope
 from msp_bridge.cluster import behind_cluster
 from msp_bridge.cluster.connection import Bounds
 from support.scripted.scripted_adapter import Scripted
-from support.servers import mutants_of, over_memory, scripted_project
 
 async def main():
     bounds = Bounds(answer=20, ask=2, lease=5)
