@@ -7,7 +7,8 @@ from dataclasses import replace
 from attrs import frozen
 
 from msp_bridge.python_engine.programs.baseline import Baseline, Held
-from msp_bridge.python_engine.programs.live_code import CodeChange, SourceFile
+from msp_bridge.python_engine.programs.live_code import CodeChange
+from msp_bridge.python_engine.programs.source_file import SourceFile
 
 CODE = """def whole(a):
     def inner(b):

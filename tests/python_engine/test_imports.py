@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from msp_bridge.python_engine.programs.import_effects import CLASSES, MODULES, imported
-from msp_bridge.python_engine.programs.imports import loaded_elsewhere, loaded_files, module_files
+from msp_bridge.python_engine.programs.imports import loaded_elsewhere
+from msp_bridge.python_engine.programs.loaded_modules import loaded_files, module_files
 
 
 class SaysThatItIsAModule:

@@ -14,14 +14,15 @@ from msp_bridge.python_engine.programs.live_code import (
     CodeChange,
     LiveFunctions,
     NotLive,
-    SourceFile,
     all_nested,
     identical,
     key,
     nested,
+    pairs,
     put,
     same_shallow,
 )
+from msp_bridge.python_engine.programs.source_file import SourceFile
 
 MODULE = '''
 """A module."""
@@ -272,3 +273,28 @@ def test_of_a_class_only_the_method_around_the_mutant_is_compiled_and_as_in_its_
 @pytest.mark.parametrize("old", ["property", "limit=limit", "limit: int", "class Inner"])
 def test_what_a_class_itself_runs_is_not_live(old):
     assert change(old, f"{old}s", METHODS).not_live == "it changes code that runs at import"
+
+
+def replaced(module: types.ModuleType, text: str) -> list[str]:
+    """The names of the code that differs, after the module's functions have got that of `text`."""
+    old, new = (compile(each, str(module.__file__), "exec", dont_inherit=True) for each in (MODULE, text))
+    LiveFunctions(frozenset({str(module.__file__)})).replace(old, new)
+    return [pair.old.co_name for pair in pairs(old, new) if pair.changed]
+
+
+def test_a_class_that_moves_is_the_same_and_says_where_it_stands(module: types.ModuleType) -> None:
+    text = MODULE.replace("class Thing:", "\n\nclass Thing:").replace("x + 1", "x + 2")
+    assert set(replaced(module, text)) - {"<listcomp>"} <= {"method"}
+    fresh: dict[str, type] = {}
+    exec(compile(text, str(module.__file__), "exec", dont_inherit=True), fresh)
+    place = "__firstlineno__"  # from Python 3.13
+    assert vars(module.Thing).get(place) == vars(fresh["Thing"]).get(place)
+    assert module.Thing().method() == [3, 4]
+
+
+def test_a_class_that_moves_and_has_another_constant_differs(module: types.ModuleType) -> None:
+    line = MODULE[: MODULE.index("class Thing:")].count("\n") + 1
+    module_text = MODULE.replace('kind = "thing"', f"kind = {line}")
+    moved = module_text.replace("class Thing:", "\nclass Thing:").replace(f"kind = {line}", f"kind = {line + 1}")
+    old, new = (compile(each, "m.py", "exec", dont_inherit=True) for each in (module_text, moved))
+    assert [pair.old.co_name for pair in pairs(old, new) if pair.changed] == ["Thing"]

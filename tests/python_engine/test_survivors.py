@@ -9,8 +9,8 @@ import pytest
 from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts, Held
 from msp_bridge.python_engine.programs.channel import TargetPlan
 from msp_bridge.python_engine.programs.file_edit import FileEdit
-from msp_bridge.python_engine.programs.live_code import SourceFile
 from msp_bridge.python_engine.programs.mutant_jobs import ScheduledMutant, Stage
+from msp_bridge.python_engine.programs.source_file import SourceFile
 from msp_bridge.python_engine.programs.survivors import Survivors
 
 CODE = "def f(a):\n    return a + 1\n"

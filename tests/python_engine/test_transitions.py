@@ -15,9 +15,9 @@ from msp_bridge.python_engine.programs.controls import Controls
 from msp_bridge.python_engine.programs.file_edit import FileEdit
 from msp_bridge.python_engine.programs.fork_servers import Servers
 from msp_bridge.python_engine.programs.job_queue import JobQueue, Sharing
-from msp_bridge.python_engine.programs.live_code import SourceFile
 from msp_bridge.python_engine.programs.mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from msp_bridge.python_engine.programs.scheduler import MutantScheduler
+from msp_bridge.python_engine.programs.source_file import SourceFile
 from msp_bridge.python_engine.programs.survivors import Survivors
 from msp_bridge.python_engine.programs.transitions import TRANSITIONS, Seen
 from msp_bridge.python_engine.programs.unmeasured import Unmeasured

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeGuard
 
-from .live_code import first_line
 from .mentions import encoded, mentions
+from .source_file import first_line
 
 HARMLESS = {"classmethod", "property", "staticmethod"}  # as decorators
 STAR = b"import *"

@@ -28,7 +28,8 @@ from typing import TypeVar
 
 from .channel import TargetPlan
 from .code_runs import CodeRuns
-from .imports import module_files, monitoring
+from .imports import monitoring
+from .loaded_modules import module_files
 from .messages import Ran, Trace
 from .process_starts import note_starts
 from .text_reads import TextReads

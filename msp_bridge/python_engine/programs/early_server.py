@@ -22,9 +22,10 @@ from typing import Any
 
 from ...isolation import descendants
 from .channel import TargetPlan
-from .imports import ImportTrace, loaded_files
+from .imports import ImportTrace
 from .live_code import LiveFunctions, Segment, put
 from .live_server import facts_of, relative
+from .loaded_modules import loaded_files
 from .messages import JobMessage, Started
 
 

@@ -23,7 +23,8 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from .imports import is_of_environment, is_of_python, module_files
+from .imports import is_of_environment, is_of_python
+from .loaded_modules import module_files
 
 PURE = frozenset({"_pytest", "hypothesis", "msp_bridge", "pluggy", "pytest", *sys.stdlib_module_names})
 TYPES = frozenset(

@@ -18,6 +18,7 @@ from typing import Any
 
 from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
+from .loaded_modules import file_of, loaded_files
 from .process_starts import STARTS, WAYS
 from .text_reads import TextReads
 
@@ -45,31 +46,6 @@ def enter(root: str, sandbox: str) -> None:
     sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing would run ours again in its processes
 
 
-def module_files() -> dict[str, str | None]:
-    """The file of each module that is loaded, by the module's name. None: it has none.
-
-    Looking for it loads no lazy module. Any object may stand in `sys.modules`: cffi's `lib` says that it is a module,
-    and has no `__dict__`.
-    """
-    return {name: _file_of(module) for name, module in list(sys.modules.items())}
-
-
-def _file_of(module: object) -> str | None:
-    try:
-        if issubclass(type(module), types.ModuleType):
-            file = object.__getattribute__(module, "__dict__").get("__file__")
-        else:
-            file = getattr(module, "__file__", None)
-    except Exception:  # what stands in for a module may raise anything
-        return None
-    return file if isinstance(file, str) else None
-
-
-def loaded_files(filenames: frozenset[str]) -> set[str]:
-    """Which of the files are modules of this process."""
-    return {file for file in module_files().values() if file in filenames}
-
-
 def loaded_elsewhere(
     sources: Sequence[str], place: str, pythonpath: Collection[Path] = ()
 ) -> tuple[str, str, str] | None:
@@ -83,7 +59,7 @@ def loaded_elsewhere(
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
         for names in (parts, parts[1:]):
             name = ".".join(names)
-            file = _file_of(sys.modules.get(name))
+            file = file_of(sys.modules.get(name))
             if file is None or os.path.realpath(file).startswith(place + os.sep):
                 continue
             if len(names) > 1 or (parts[0] in ("src", "source") and not is_of_environment(os.path.dirname(file))):

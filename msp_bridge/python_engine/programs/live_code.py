@@ -41,27 +41,20 @@ follows it gets its new line numbers, as tracebacks show them.
 """
 
 from __future__ import annotations
-import __future__
 
-import ast
 import gc
 import sys
 import types
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import accumulate
-from operator import or_
 from typing import Any
 
+from .class_bodies import PLACE, has_place, place_of, steps
 from .messages import LiveFacts
 
-Lines = tuple[int, int]  # the first and the last
 Key = tuple[str, int]  # qualified name (before Python 3.11: name), first line
 FUNCTION = 0x2  # CO_NEWLOCALS: set for functions, lambdas and comprehensions, not for modules and classes
-HAS_DOCSTRING = 0x4000000  # CO_HAS_DOCSTRING, from Python 3.13; before, the first constant is the docstring, or None
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+HAS_DOCSTRING = 0x4000000  # CO_HAS_DOCSTRING, from Python 3.14; before, the first constant is the docstring, or None
 COUNTED = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags")
 NAMED = ("co_names", "co_varnames", "co_freevars", "co_cellvars")
 SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
@@ -134,92 +127,6 @@ class CodeChange:
     not_live: str | None  # why the text alone rules live code out
 
 
-class SourceFile:
-    """One version of a Python file, its text with `\\n` at the end of each line."""
-
-    def __init__(self, filename: str, text: str) -> None:
-        """`filename`: as its modules have it in `__file__`. Raises SyntaxError, ValueError or RecursionError."""
-        self.filename, self.text, self._tree = filename, text, ast.parse(text)
-        self._starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))  # offsets of the lines
-        statements = (node for node in ast.walk(self._tree) if isinstance(node, ast.stmt))
-        self._statements = [(first_line(node), node.end_lineno or node.lineno, node) for node in statements]
-        future = [node for node in self._tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
-        self._flags = reduce(or_, (_flag_of(name.name) for node in future for name in node.names), 0)
-        names = sorted(set(_imported(self._tree.body)))
-        self._imports = f"\nimport {', '.join(names)}\n" if names else ""
-
-    def change(self, start: int, end: int, replacement: str) -> CodeChange:
-        """The change of the file when `replacement` stands for `text[start:end]`. Raises what compiling it raises."""
-        segment = self._segment(start, end, replacement)
-        old, new = segment.compiled()
-        found = [pair for pair in pairs(old, new) if pair.changed]
-        changed = tuple((key(pair.old), pair.parents) for pair in found)
-        return CodeChange(segment, self.statement(start, end), changed, why_not_live(found))
-
-    def _lines(self, start: int, end: int) -> Lines:
-        """The lines of `text[start:end]`."""
-        return bisect_right(self._starts, start), bisect_right(self._starts, max(start, end - 1))
-
-    def _segment(self, start: int, end: int, replacement: str) -> Segment:
-        first, last = self._lines(start, end)
-        same_lines = replacement.count("\n") == self.text.count("\n", start, end)
-        classes, part = _part(self._tree.body, first, last) if same_lines else ((), None)
-        if part is None:
-            return Segment(self.filename, self._flags, 1, self.text, start, end, replacement)
-        line, begin, stop = part[0], self._starts[part[0] - 1], self._starts[part[1]]
-        old, start, end = self.text[begin:stop], start - begin, end - begin
-        return Segment(self.filename, self._flags, line, old, start, end, replacement, self._imports, classes)
-
-    def statement(self, start: int, end: int) -> range:
-        """The lines of the innermost statement around `text[start:end]`; of a compound one, those before its body."""
-        first, last = self._lines(start, end)
-        best: ast.stmt | None = None
-        latest = 0
-        for begin, stop, node in self._statements:
-            if latest <= begin <= first and last <= stop:
-                best, latest = node, begin
-        if best is None or isinstance(best, DEFINITIONS):
-            return range(min(first, best.lineno) if best else first, last + 1)  # of its head
-        body = getattr(best, "body", None) or getattr(best, "cases", None)
-        if body:
-            head = body[0].lineno if isinstance(body[0], ast.stmt) else body[0].pattern.lineno
-            return range(best.lineno, max(head, last + 1, best.lineno + 1))
-        return range(best.lineno, (best.end_lineno or best.lineno) + 1)
-
-
-def _part(body: Sequence[ast.stmt], first: int, last: int) -> tuple[tuple[str, ...], Lines | None]:
-    """The lines of the statement of `body` that the lines `first` to `last` are in, or of a method of such a class.
-
-    Before it the names of the classes around it. None where they are in no statement, or another one has these lines.
-    """
-    found = [node for node in body if first_line(node) <= last and first <= (node.end_lineno or node.lineno)]
-    begin, end = (first_line(found[0]), found[0].end_lineno or last) if len(found) == 1 else (last + 1, first)
-    if not begin <= first <= last <= end:
-        return (), None
-    if isinstance(node := found[0], ast.ClassDef) and not getattr(node, "type_params", ()):
-        classes, part = _part([each for each in node.body if isinstance(each, DEFINITIONS)], first, last)
-        if part is not None:
-            return (node.name, *classes), part
-    return (), (begin, end)
-
-
-def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The names that statements at the top level of a file import, also within `if`, `try` and so on."""
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            continue  # its flags are known
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*")
-        elif not isinstance(node, (*DEFINITIONS, ast.expr)):
-            yield from _imported(ast.iter_child_nodes(node))
-
-
-def first_line(node: ast.stmt) -> int:
-    """The first line of a statement with its decorators."""
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
-
-
 def key(code: types.CodeType) -> Key:
     """Finds the live functions of a code object; they are then compared by content."""
     return getattr(code, "co_qualname", code.co_name), code.co_firstlineno
@@ -237,20 +144,17 @@ def all_nested(code: types.CodeType) -> Iterator[types.CodeType]:
         yield from all_nested(inner)
 
 
-def _flag_of(feature: str) -> int:
-    """The flag of a `from __future__ import` in code objects: 0 if the feature is in the language by now."""
-    found: __future__._Feature = getattr(__future__, feature)
-    mandatory = found.getMandatoryRelease()
-    return 0 if mandatory is not None and mandatory <= sys.version_info else found.compiler_flag
-
-
 def same_shallow(one: types.CodeType, other: types.CodeType) -> bool:
     """Whether two code objects do the same, apart from what is nested in them and from their lines."""
-    same = all(
-        getattr(one, name, b"") == getattr(other, name, b"")
-        for name in ("co_code", *COUNTED, *NAMED, "co_exceptiontable")
-    )
-    return same and _constants(one) == _constants(other)
+    if any(getattr(one, name, b"") != getattr(other, name, b"") for name in (*COUNTED, *NAMED, "co_exceptiontable")):
+        return False
+    if has_place(one):
+        return _steps(one) == _steps(other)
+    return one.co_code == other.co_code and _constants(one) == _constants(other)
+
+
+def _steps(body: types.CodeType) -> list[tuple[str, tuple[type, object]]]:
+    return [(step, _constant(argument)) for step, argument in steps(body)]
 
 
 def identical(one: types.CodeType, other: types.CodeType) -> bool:
@@ -296,7 +200,7 @@ def _signature(code: types.CodeType) -> tuple[Any, ...]:
 
 def _docstring(code: types.CodeType) -> str | None:
     """The `__doc__` of a function that is made of this code."""
-    has_flag = sys.version_info < (3, 13) or code.co_flags & HAS_DOCSTRING
+    has_flag = sys.version_info < (3, 14) or code.co_flags & HAS_DOCSTRING
     first = next(iter(code.co_consts), None) if has_flag else None
     return first if isinstance(first, str) else None
 
@@ -324,6 +228,7 @@ class LiveFunctions:
         """Looks at every object: call it before `gc.freeze()`, which hides them."""
         self._functions: dict[str, dict[Key, list[types.FunctionType]]] = {}
         self._suspended: dict[str, set[Key]] = {}
+        self._classes: dict[tuple[str, Key], list[type]] = {}  # with a place: see `class_bodies`
         self._given: set[int] = set()  # ids of functions
         for found in gc.get_objects():
             kind = type(found)
@@ -335,6 +240,8 @@ class LiveFunctions:
                 code = getattr(found, "gi_code", None) or getattr(found, "cr_code", None) or found.ag_code
                 if code.co_filename in filenames:
                     self._suspended.setdefault(code.co_filename, set()).add(key(code))
+            elif issubclass(kind, type) and (place := place_of(found)) is not None and place[0] in filenames:
+                self._classes.setdefault(place, []).append(found)
 
     def facts(self, filename: str) -> LiveFacts:
         """Facts of a file for the scheduler: keys of live functions, and of suspended ones."""
@@ -383,11 +290,22 @@ class LiveFunctions:
             if key(pair.old) in table and not self.having(pair.old):
                 raise NotLive("a live function has other code than its source")
         self.swap(old, new)
+        self._move_classes(old, new)
         self._given.clear()
         functions = [function for group in table.values() for function in group]
         table.clear()
         for function in functions:
             table.setdefault(key(function.__code__), []).append(function)
+
+    def _move_classes(self, old: types.CodeType, new: types.CodeType) -> None:
+        """Have the classes say where they stand now."""
+        moved: dict[tuple[str, Key], list[type]] = {}
+        for pair in pairs(old, new):
+            if pair.new is not None and has_place(pair.new):
+                for found in self._classes.pop((old.co_filename, key(pair.old)), ()):
+                    type.__setattr__(found, PLACE, pair.new.co_firstlineno)
+                    moved.setdefault((old.co_filename, key(pair.new)), []).append(found)
+        self._classes.update(moved)
 
 
 def put(functions: LiveFunctions, segment: Segment) -> None:

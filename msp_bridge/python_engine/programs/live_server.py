@@ -27,11 +27,12 @@ from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .import_effects import imported
-from .imports import CallingFile, ImportTrace, loaded_files, monitoring
+from .imports import CallingFile, ImportTrace, monitoring
 from .job_process import Job
 from .late_imports import Line, Lines
 from .line_coverage import ProbedFiles, TestCoverage, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, put
+from .loaded_modules import loaded_files
 from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests

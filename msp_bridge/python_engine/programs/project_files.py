@@ -10,8 +10,9 @@ from pathlib import Path
 from .baseline import Baseline, file_of
 from .file_edit import PythonText, digest_of
 from .fork_servers import ServerProcess
-from .live_code import Segment, SourceFile
+from .live_code import Segment
 from .reload import reloaded, reloaded_tests
+from .source_file import SourceFile
 
 Source = tuple[str, SourceFile]  # with the digest of its bytes
 UNREADABLE = (OSError, SyntaxError, ValueError, RecursionError)

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from .baseline import Baseline, FileFacts
 from .fork_servers import ServerProcess
-from .live_code import CodeChange, Pair, Segment, SourceFile, all_nested, key, nested, pairs, same_shallow, why_not_live
+from .live_code import CodeChange, Pair, Segment, all_nested, key, nested, pairs, same_shallow, why_not_live
+from .source_file import SourceFile
 
 Codes = tuple[types.CodeType, types.CodeType]
 UNCOMPILED = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)

@@ -28,10 +28,11 @@ from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .early_server import Early
 from .fork_server import ForkServer
-from .imports import ImportTrace, loaded_files
+from .imports import ImportTrace
 from .job_process import Job
 from .live_code import NotLive
 from .live_server import Collecting, Live, relative
+from .loaded_modules import loaded_files
 from .messages import Collected, Report
 from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence
 from .server_connection import ServerConnection, begin_group

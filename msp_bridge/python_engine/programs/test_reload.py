@@ -18,7 +18,8 @@ from typing import Any
 import _pytest.assertion.rewrite
 import pytest
 
-from .live_code import FUNCTION, Key, LiveFunctions, NotLive, Segment, first_line, key, pairs, why_not_live
+from .live_code import FUNCTION, Key, LiveFunctions, NotLive, Segment, key, pairs, why_not_live
+from .source_file import first_line
 
 
 def reload_tests(items: Sequence[Any], segment: Segment) -> int:
