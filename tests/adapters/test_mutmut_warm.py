@@ -351,8 +351,8 @@ def processes_above(pid: int) -> int:
     return 0
 
 
-async def test_twelve_functions_and_six_processes_wait_for_a_mutant(tmp_path, monkeypatch):
-    """The walk in docs/explanation/architecture.md. Between the six and the mutant is the first process of its world."""
+async def test_twelve_functions_and_seven_processes_wait_for_a_mutant(tmp_path, monkeypatch):
+    """The walk in docs/explanation/architecture.md. Between the seven and the mutant is the first process of its world."""
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
     async with Trial.of(HANGING, tmp_path) as trial:
         ours, theirs = MemoryStream.pair()
@@ -362,7 +362,7 @@ async def test_twelve_functions_and_six_processes_wait_for_a_mutant(tmp_path, mo
         ((path, file),) = (await client.request("discover", {}))["files"].items()
         await client.ask("mutationTest", {"mutants": {path: {"mutants": file["mutants"][:1]}}})
         await until(lambda: "Host._answer" in of_the_request() and "HostSlot.prepared" not in of_the_request())
-        await until(lambda: max(map(processes_above, below(os.getpid()))) == 7)
+        await until(lambda: max(map(processes_above, below(os.getpid()))) == 8)
         assert len(of_the_request()) == 12, of_the_request()
         await theirs.vanish()
         await serving

@@ -208,11 +208,11 @@ class Live:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no watchdog thread: its locks don't survive the fork
         interruption = Interruption(at_most)
         signal.alarm(stuck) if stuck else interruption.start()
-        alone = tests is not None and len(tests) == 1
+        lines, alone = self._noted_lines(), tests is not None and len(tests) == 1
         if alone and self.dependencies is not None:
-            self.dependencies.renew()
+            self.dependencies.renew()  # a process that was forked ahead of the first measurement has read the sources
         roots = (self._plan.place, self._world.root)
-        self._tests.coverage.measure(self._noted_lines(), self._plan.filenames, roots)
+        self._tests.coverage.measure(lines, self._plan.filenames, roots)
         whole, piece, began = MeasuredTests(), MeasuredTests(), time.perf_counter()
         before = descendants.waited_seconds()
         due = began if message.get("pieces") else math.inf
