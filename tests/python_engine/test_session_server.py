@@ -97,3 +97,26 @@ async def test_it_stays_after_an_edit_of_a_function(tmp_path: Path) -> None:
         trial.edit("pkg/m.py", 'name + "!"', '"" + name + "!"')
         second = await trial.test(await trial.discover())
     assert where_conftest_ran(first) == where_conftest_ran(second) == {"before the fork"}
+
+
+IMPORTED = b"""def test_late():
+    from pkg.m import START
+
+    assert START == "aa"
+"""
+
+
+async def test_a_test_that_conftest_has_imported_is_the_edited_one(tmp_path: Path) -> None:
+    project = files() | {
+        "tests/test_m.py": b"import pkg.m\n\n\ndef test_it():\n    assert pkg.m.checked('a') == 'a!'\n",
+        "tests/conftest.py": b"import test_late\n",
+        "tests/test_late.py": IMPORTED,
+    }
+
+    async def of_made(trial: Trial) -> set[Status]:
+        return {result.status for name, result in (await trial.test()).items() if "x_made_" in name}
+
+    async with Trial.of(project, tmp_path) as trial:
+        assert await of_made(trial) == {Status.KILLED}
+        trial.edit("tests/test_late.py", 'START == "aa"', "START is not None")
+        assert Status.SURVIVED in await of_made(trial)

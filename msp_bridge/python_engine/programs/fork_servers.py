@@ -119,6 +119,7 @@ class ForkServers:
         self.fresh: ServerProcess | None = None
         self.why_fresh: str | None = None  # why there is no live server
         self.session: ServerProcess | None = None
+        self._has_edited_tests = False  # since the session server was started
         self.early: ServerProcess | None = None  # it may not be ready
 
     @property
@@ -130,11 +131,12 @@ class ForkServers:
     def now(self) -> Servers:
         """The servers after `start`."""
         assert self.fresh is not None
-        return Servers(self.live, self.fresh, self.session)
+        return Servers(self.live, self.fresh, None if self._has_edited_tests else self.session)
 
     def start(self, plan: TargetPlan) -> Collected | None:
         """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared."""
         self.why_fresh = "the configuration asks for it" if plan.always_fresh else None
+        self._has_edited_tests = False
         others = [] if plan.always_fresh else [self._connection("live"), self._connection("session")]
         self.fresh = self._start("fresh", plan, others)
         answer = self._answer(self.fresh, "fresh")
@@ -150,6 +152,10 @@ class ForkServers:
             self.fresh = self._start("bare", plan)
             self._answer(self.fresh, "bare")
         return None if self.live is None else self._collected(self.live, self.session)
+
+    def note_edited_tests(self) -> None:
+        """Have no more jobs in the session server: a conftest.py may have imported the test file that was edited."""
+        self._has_edited_tests = True
 
     def start_early(self, plan: TargetPlan, file: str) -> None:
         """Begin to start it: it holds pytest before the import of the test file. Raises OSError."""

@@ -269,6 +269,8 @@ class HostServer:
         same = before is not None and (before.arguments, before.sources) == (plan.arguments, plan.sources)
         if same and known is not None and self._servers.live is not None:
             baseline = self._files.reload(message["changed"], old, known, self._servers.live)
+        if not old.keys() >= {*message["changed"]}:
+            self._servers.note_edited_tests()
         if baseline is not None and baseline.unmeasured and not self._measures_beside(plan):
             steps = self._measurement.steps(plan, self._collected, baseline, reloaded=True)
             baseline = drive(steps, self._tests_run)
