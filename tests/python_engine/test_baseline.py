@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from attrs import frozen
 
 from msp_bridge.python_engine.programs.baseline import Baseline, Held
@@ -72,6 +73,14 @@ def test_what_has_been_run_alone_need_not_be_known() -> None:
     assert run.unknown_alone == []
     assert Case(run).unknown_for("b + 1", "b - 1") == []
     assert Case(run).unknown_for("/ 5", "* 5") == ["test_area"]
+
+
+def test_time_in_which_others_used_the_cpu_counts_by_the_time_of_the_tests() -> None:
+    report = {"failing": {}, "durations": dict.fromkeys(range(4), 0.1), "waited": 0.8}
+    busy = replace(baseline(), unmeasured=0b1111).measured(report, all=True)
+    assert busy.waited == pytest.approx(0.8)
+    again = replace(busy, unmeasured=0b0001).measured({"failing": {}, "durations": {0: 0.1}, "waited": 0.0}, all=True)
+    assert again.waited == pytest.approx(0.6)
 
 
 def test_an_edit_makes_what_was_known_unknown() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from .dependencies import Function, outermost
 from .live_code import CodeChange, Key
 from .messages import Collected, Facts, Report
 from .narrowing import Edit, moving
+from .test_masks import bits, masks
 from .text_reads import TEXT
 
 Survivor = tuple[str, Edit]  # of the file of this path, as it is
@@ -123,9 +124,14 @@ class Baseline:
             failing={**{test: text for test, text in self.failing.items() if test not in done}, **failing},
             subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests & tests,
             unmeasured=0 if all else self.unmeasured & ~tests if in_order else self.unmeasured,
-            waited=report.get("waited", self.waited),
+            waited=self._waited_with(again, done),
             is_unknown=self.is_unknown and not all,
         )
+
+    def _waited_with(self, again: Baseline, done: Collection[int]) -> float:
+        """`waited` when `again` has measured the tests of `done`."""
+        took, left = again.seconds(done), self.total - self.seconds(done)
+        return (again.waited * took + self.waited * left) / ((took + left) or 1.0)
 
     def of_tests(self, tests: Sequence[str]) -> Baseline | None:
         """For the tests as they were collected now; tests that have other names are not measured. None: all of them."""
@@ -378,22 +384,9 @@ class Baseline:
         return sorted(tests, key=self.durations.__getitem__)
 
 
-def masks(lines: Mapping[str, Mapping[str, str]]) -> dict[str, dict[int, int]]:
-    """Path to line to tests, from JSON."""
-    return {path: {int(line): int(mask, 16) for line, mask in found.items()} for path, found in lines.items()}
-
-
 def file_of(test: str) -> str:
     """The path of the file that a test is in, relative to the project."""
     return test.partition("::")[0]
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The tests of a set."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
 
 
 def _keys(rows: Iterable[Sequence[str | int]]) -> frozenset[Key]:

@@ -18,7 +18,7 @@ from functools import reduce
 from pathlib import Path
 
 from ...isolation import descendants
-from .baseline import FOUND_OUT, Baseline, bits
+from .baseline import FOUND_OUT, Baseline
 from .channel import PROGRESS_S, READY, Channel, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
@@ -30,6 +30,7 @@ from .measuring import MEASUREMENT, Background, drive
 from .messages import Collected, Ended, Options, Ran, Request, Started, Summary, Verdict
 from .project_files import UNREADABLE, ProjectFiles
 from .scheduler import MutantScheduler
+from .test_masks import bits
 from .world import GUARD, World
 
 

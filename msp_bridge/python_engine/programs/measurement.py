@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .baseline import Baseline, Held, bits
+from .baseline import Baseline, Held
 from .channel import MEASURED, TargetPlan
 from .endings import Unprepared, gist, reject_elsewhere, why_not_collected
 from .fork_servers import ForkServers, ServerProcess
@@ -26,6 +26,7 @@ from .job_queue import Load
 from .kept import Changes, KeptSources
 from .measuring import Answer, Run, Steps, answer_to
 from .messages import Collected, JobMessage, Report
+from .test_masks import bits
 from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.

@@ -24,13 +24,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from .baseline import Baseline, bits
+from .baseline import Baseline
 from .endings import reject_fault
 from .job_queue import JobQueue
 from .likely_tests import AT_ONCE, LikelyTests
 from .messages import Ended
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
+from .test_masks import bits
 
 PATIENCE_S = 0.5
 EARLY_S = 3.0
