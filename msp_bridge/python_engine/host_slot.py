@@ -95,10 +95,20 @@ class HostSlot:
             self._looked = 0.0
 
     async def settled(self, plan: TestPlan) -> Host:
-        """A host that has the files as they are, and has measured all tests. Raises ToolError."""
+        """A host that has the files as they are, and has measured all tests. Raises ToolError.
+
+        One that has ended is replaced. Raises ProcessEnded where the next one ends, too.
+        """
+        have_ended = 0
         while True:
             host = await self.prepared(plan)
-            await host.settle()
+            try:
+                await host.settle()
+            except ProcessEnded:
+                have_ended += 1
+                if have_ended > 1:
+                    raise
+                continue
             if host.is_prepared:
                 return host
 

@@ -7,7 +7,6 @@ import contextlib
 import gc
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
@@ -20,6 +19,7 @@ from support.strays import below, with_argument
 
 from msp_bridge.adapter import Mutant, Status
 from msp_bridge.dialects.msp import Msp
+from msp_bridge.python_engine.host import Host
 from msp_bridge.server import serve_client
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -238,6 +238,13 @@ async def test_nothing_is_started_for_results_that_nobody_awaits(tmp_path, monke
         assert len(rest) == len(of(mutants, "f")) - 1
 
 
+def kill(host: int) -> None:
+    """Kill the process below the supervisor of a host."""
+    (supervisor,) = psutil.Process(host).children()
+    (process,) = supervisor.children()
+    process.kill()
+
+
 async def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path):
     async with Trial.of(HANGING, tmp_path) as trial:
         mutants = of(await trial.discover(), "h")
@@ -247,13 +254,26 @@ async def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path):
         async with aclosing(trial.adapter.test([*mutants, *mutants])) as stream:
             async for result in stream:
                 if not results:
-                    (supervisor,) = psutil.Process(host).children()
-                    (host,) = supervisor.children()
-                    os.kill(host.pid, signal.SIGKILL)
+                    kill(host)
                 results.append(result)
         assert [result.status for result in results] == [Status.KILLED] * 2 * len(mutants)
         assert await trial.host() != host
         await until(lambda: not any(process.is_running() for process in idle))  # they end with the host, by themselves
+
+
+async def test_a_host_that_is_killed_while_it_is_waited_for_is_replaced(tmp_path, monkeypatch):
+    hosts, settle = [], Host.settle
+
+    async def killed_at_first(host):
+        hosts.append(host)
+        if len(hosts) == 1:
+            kill(host._process.pid)
+        await settle(host)
+
+    monkeypatch.setattr(Host, "settle", killed_at_first)
+    async with Trial.of(HANGING, tmp_path) as trial:
+        await trial.host()
+    assert len({id(host) for host in hosts}) == 2
 
 
 async def test_a_mutant_that_costs_two_hosts_is_a_runtime_error(tmp_path, monkeypatch):
