@@ -79,15 +79,20 @@ class ProjectFailure(Notice):
 
 @frozen
 class PhaseReport(Notice):
-    """How far a phase has come: `done` of `total` steps; None where there are no steps, or nobody knows how many."""
+    """How far a phase has come: `done` of `total` steps; None where there are no steps, or nobody knows how many.
+
+    `test`: one that has been running for so long that it may hang.
+    """
 
     name: str
     done: int | None = None
     total: int | None = None
+    test: str | None = None
 
     def __str__(self) -> str:
-        """The phase, and how far it has come."""
-        return self.name if self.done is None or self.total is None else f"{self.name}: {self.done} of {self.total}"
+        """The phase, how far it has come, and the test that keeps it."""
+        steps = "" if self.done is None or self.total is None else f": {self.done} of {self.total}"
+        return f"{self.name}{steps}" + (f"; {self.test} takes long" if self.test else "")
 
 
 N = TypeVar("N", bound=Notice)

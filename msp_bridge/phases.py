@@ -57,10 +57,12 @@ class Phase:
             self._reported = True
 
 
-def report_phase(name: str, done: int | None = None, total: int | None = None, *, begins: bool = True) -> None:
-    """Say that a phase begins or, with `begins=False`, how far it has come."""
-    report = PhaseReport(name, done, total)
-    log.log(logging.INFO if begins else logging.DEBUG, "%s", report)
+def report_phase(
+    name: str, done: int | None = None, total: int | None = None, test: str | None = None, *, begins: bool = True
+) -> None:
+    """Say that a phase begins or, with `begins=False`, how far it has come, and which test keeps it."""
+    report = PhaseReport(name, done, total, test)
+    log.log(logging.INFO if begins or test else logging.DEBUG, "%s", report)
     listener = _listener.get()
     if listener is not None:
         listener(report)

@@ -265,7 +265,7 @@ class ResultsScreen(Screen[None]):
 
     def show_phase(self, phase: PhaseReport) -> None:
         """Implement `Watcher`."""
-        self._doing = one_line(f"{phase.name} {phase.done}/{phase.total}" if phase.total else phase.name)
+        self._doing = one_line(str(phase))
         if self.is_running:
             self._summarize()
 

@@ -15,6 +15,8 @@ from rich.text import Text
 
 from msp_bridge.adapter import Finding
 from msp_bridge.cli.options import CLUSTER, Options, bridge_options, command_with, typed_in, with_options
+from msp_bridge.phases import heard_by
+from msp_bridge.reports.terminal import PhaseLines
 from msp_bridge.text import one_line, visible
 from msp_bridge.workspace.diagnosis import diagnose, next_command
 
@@ -45,7 +47,8 @@ def command(context: click.Context, /, *, as_json: bool, run: bool, **values: An
     options = Options.of_command(values, "error")
     console = Console(highlight=False)
     findings = diagnose(options.root, options.configuration, options.named, run=run)
-    shown = asyncio.run(_shown(findings, None if as_json else console, only_wrong=options.quiet))
+    with contextlib.nullcontext() if options.quiet else heard_by(PhaseLines().show):
+        shown = asyncio.run(_shown(findings, None if as_json else console, only_wrong=options.quiet))
     wrong = [finding for finding in shown if not finding.good]
     cure = next_command(wrong)
     to_type = command_with(values, "run") if not wrong else cure and typed_in(options.root, cure)

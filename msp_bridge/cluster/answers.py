@@ -125,8 +125,11 @@ def _texts_of(notice: Any) -> list[str]:
 
 
 def _is_phase(value: Any) -> bool:
+    if type(value) is not PhaseReport:
+        return False
     numbers = [number for number in (value.done, value.total) if number is not None]
-    return type(value) is PhaseReport and _is_text(value.name) and all(type(number) is int for number in numbers)
+    texts = [value.name] if value.test is None else [value.name, value.test]
+    return all(map(_is_text, texts)) and all(type(number) is int for number in numbers)
 
 
 def _size(value: Any) -> int:

@@ -270,7 +270,7 @@ class Dispatch:
         if phase is not None and phase != self._phase:
             begins = self._phase is None or phase.name != self._phase.name
             self._phase = phase
-            report_phase(phase.name, phase.done, phase.total, begins=begins)
+            report_phase(phase.name, phase.done, phase.total, phase.test, begins=begins)
 
     def _without_result(self, left: dict[Mutant, None], unmatched: Sequence[Mutant]) -> None:
         """Mutants that an ended chunk gave no result for: the caller deals with them."""

@@ -267,7 +267,7 @@ class Host:
         elif "suite" in notice:
             self._tell_suite(notice)
         elif "tests_run" in notice:
-            report_phase(BASELINE, notice["tests_run"], notice["of"], begins=not notice["tests_run"])
+            report_phase(BASELINE, notice["tests_run"], notice["of"], notice["long"], begins=not notice["tests_run"])
         else:
             self.restarts = True
             report_phase(COLLECTING)

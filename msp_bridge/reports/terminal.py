@@ -46,6 +46,7 @@ COLOURS = {
 }
 PREPARING = PhaseReport("preparing")  # until a tool says what it is doing
 TESTING = "testing"
+AGAIN_S = 30.0
 UNTESTED = (Status.IGNORED, Status.COMPILE_ERROR)  # may be known before the tests have run at all
 UNDETECTED = (Status.SURVIVED, Status.NO_COVERAGE)
 COLUMNS = ("Mutants", "Killed", "Survived", "No coverage", "Score")
@@ -61,17 +62,20 @@ def is_terminal(console: Console) -> bool:
 
 
 class PhaseLines:
-    """Says each phase in one line on stderr, for a run whose output is no terminal: a CI's log, or a pipe."""
+    """Says each phase in a line on stderr, for a run whose output is no terminal: a CI's log, or a pipe."""
 
     def __init__(self) -> None:
-        self._said = set[str]()
+        self._due = dict[str, float]()  # by the phase's name
 
     def show(self, phase: PhaseReport) -> None:
-        """Say the phase, once: where several mutants are tested at once, theirs alternate."""
-        if phase.name not in self._said:
-            self._said.add(phase.name)
-            sys.stderr.write(f"msp-bridge: {one_line(phase.name)} …\n")
+        """Say the phase once, as several mutants' phases may alternate; then how far it has come, twice a minute."""
+        now, begins = time.monotonic(), phase.name not in self._due
+        said = begins or phase.test or (phase.done and now >= self._due[phase.name])
+        if said:
+            sys.stderr.write(f"msp-bridge: {one_line(str(phase) if phase.test or not begins else phase.name)} …\n")
             sys.stderr.flush()
+        if said or not phase.done:
+            self._due[phase.name] = now + AGAIN_S
 
 
 @contextlib.contextmanager
@@ -127,7 +131,12 @@ class TerminalReport:
             self._progress.stop()
 
     def show_phase(self, phase: PhaseReport) -> None:
-        """Show the phase before the first result, with a bar and a time of its own. From any thread."""
+        """Show the phase before the first result, with a bar and a time of its own. From any thread.
+
+        A test that may hang is named in a line of its own, also later.
+        """
+        if phase.test and not self._quiet:
+            self._console.print(Text(one_line(str(phase))), soft_wrap=True)
         if any(status not in UNTESTED for status in self._score.counts):
             return
         if phase.name != self._phase:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from support.scripted_trees import Tree
 
+from msp_bridge.adapter import Finding
 from msp_bridge.cli.doctor import command
+from msp_bridge.phases import BASELINE, report_phase
 
 
 @pytest.fixture
@@ -54,6 +57,18 @@ def test_what_is_wrong_stands_beside_its_remedy(tree: Tree) -> None:
         f"{' ' * 23}-> {remedy}",
         f"Next: msp-bridge doctor --root {tree.root} --adapter scripted, when this is fixed: msp-bridge",
     ]
+
+
+def test_a_wait_is_explained_on_stderr(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def diagnose(*_: object, **__: object) -> AsyncGenerator[Finding, None]:
+        report_phase(BASELINE, 0, 9)
+        report_phase(BASELINE, 3, 9, "t.py::test_b", begins=False)
+        yield Finding(True, "tests", "9 tests")
+
+    monkeypatch.setattr("msp_bridge.cli.doctor.diagnose", diagnose)
+    said = [f"msp-bridge: {BASELINE} …", f"msp-bridge: {BASELINE}: 3 of 9; t.py::test_b takes long …"]
+    assert doctor(tree).stderr.splitlines() == doctor(tree, "--json").stderr.splitlines() == said
+    assert doctor(tree, "--quiet").stderr == ""
 
 
 def test_a_mutant_is_tested_on_request(tree: Tree) -> None:

@@ -68,6 +68,7 @@ LIES: dict[str, Answer] = {
     "a failure of the whole project": lambda honest: evolve(honest, notices=[ProjectFailure(ToolError("pwned"))]),
     "a phase that is none": lambda honest: evolve(honest, phase="pwned"),
     "a phase of no number": lambda honest: evolve(honest, phase=PhaseReport("testing", cast(int, "x"))),
+    "a phase whose test has no name": lambda honest: evolve(honest, phase=PhaseReport("testing", test=cast(str, 1))),
     "an unknown failure": lambda honest: evolve(honest, failure=WireError("pwned", "x")),
     "a failure that is a text": lambda honest: evolve(honest, failure="x"),
     "neither begun nor not": lambda honest: evolve(honest, begun="yes"),

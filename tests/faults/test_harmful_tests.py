@@ -53,5 +53,7 @@ async def test_tests_that_never_end_without_a_mutant_are_reported(
                 async for _ in results:  # mutants are tested meanwhile
                     pass
     assert re.search(kit.timeless, str(caught.value))
+    if kit.limit_constant and where != "at import":
+        assert "; tests/test_ops.py::test_endless was running" in str(caught.value)
     assert await running.settled(0) == []
     assert tree.differences(TreeState.of(root)) == []

@@ -15,6 +15,7 @@ from msp_bridge import phases
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.notices import PhaseReport
 from msp_bridge.phases import BASELINE, COLLECTING, COPYING, Phase, heard_by, report_phase
+from msp_bridge.python_engine.programs.channel import RunProgress, TestCount
 from msp_bridge.reports.terminal import PhaseLines, TerminalReport, discovery_status
 from msp_bridge.toolkit import Sandbox
 
@@ -89,6 +90,49 @@ def test_off_a_terminal_each_phase_is_said_once(capsys: pytest.CaptureFixture[st
         lines.show(PhaseReport(name, done, 9))
     out, err = capsys.readouterr()
     assert (out, err.splitlines()) == ("", [f"msp-bridge: {COPYING} …", f"msp-bridge: {BASELINE} …"])
+
+
+def test_a_long_phase_says_how_far_it_has_come_and_which_test_keeps_it(tmp_path: Path, capsys, monkeypatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("msp_bridge.reports.terminal.time.monotonic", lambda: now[0])
+    lines = PhaseLines()
+    reports = ((0, 0, None), (20, 1, None), (31, 2, None), (40, 3, None), (59, 3, "t.py::test_b"), (70, 4, None))
+    for now[0], done, test in reports:
+        lines.show(PhaseReport(BASELINE, done, 9, test))
+    said = [f"{BASELINE}", f"{BASELINE}: 2 of 9", f"{BASELINE}: 3 of 9; t.py::test_b takes long"]
+    assert capsys.readouterr().err.splitlines() == [f"msp-bridge: {text} …" for text in said]
+
+
+def test_a_terminal_names_a_test_that_takes_long_also_after_results(tmp_path: Path) -> None:
+    terminal = Terminal()
+    with TerminalReport(tmp_path, console(terminal), 2) as report:
+        report.show(Result(MUTANT, Status.KILLED))
+        report.show_phase(PhaseReport(BASELINE, 3, 9, "t.py::test_b"))
+    assert f"{BASELINE}: 3 of 9; t.py::test_b takes long" in terminal.shown
+
+
+def test_a_test_is_named_when_it_has_been_running_for_long(monkeypatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("msp_bridge.python_engine.programs.channel.time.monotonic", lambda: now[0])
+    count, heard = TestCount(), list[tuple[float, RunProgress]]()
+
+    def look(*times: float) -> None:
+        for now[0] in times:
+            if (news := count.news) is not None:
+                heard.append((now[0], news))
+
+    look(0)
+    count.begin("test_a")
+    look(20, 29)
+    count.note()
+    look(31, 62)  # no test runs: a session's end is nobody's
+    count.begin("test_" + "é" * 200)
+    look(63, 92, 93)
+    assert heard == [
+        (0, RunProgress(0)),
+        (31, RunProgress(1)),
+        (93, RunProgress(1, "test_" + "é" * 125)),
+    ]
 
 
 def test_a_long_copy_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch) -> None:

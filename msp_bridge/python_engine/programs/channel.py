@@ -1,7 +1,7 @@
 """Messages that the bridge and the processes of this folder say to each other: JSON lines over pairs of descriptors.
 
 `Channel` carries the lines, `TargetPlan` is the first of them to a host. How far a run without a mutant has come is
-said more cheaply: by a number in shared memory (`TestCount`).
+said more cheaply: by a number and a name in shared memory (`TestCount`).
 
 Tests replace functions of `json`, `os` and `time`, and a mutant can keep them from putting these back. So what
 sends a job's report uses the functions as they were when it was imported.
@@ -12,18 +12,20 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from json import dumps, loads
 from os import write
-from typing import Any
+from typing import Any, NamedTuple
 
 CHUNK = 1 << 16
 PROGRESS_S = 0.5  # between two reports of how far a run of all tests has come
 MARK = b"msp-bridge: json lines"  # comes before the first message: whatever was printed until then is no message
 
 READY = {"id": 0}  # the first answer, to no question: everything has been imported
-FORMAT = struct.Struct("q")
+FORMAT = struct.Struct("q256p")
+LONG_S = 30.0  # a test that has been running for so long is named
 
 
 class Channel:
@@ -104,29 +106,44 @@ class TargetPlan:
         return [os.path.join(self.place, path) for path in self.sources]
 
 
+class RunProgress(NamedTuple):
+    """How far a run of tests has come."""
+
+    done: int
+    long: str | None = None  # the test that runs, if it has been running for `LONG_S`
+
+
 class TestCount:
-    """How many tests a run has come to, in memory that the host shares with the processes that it forks."""
+    """How many tests a run has come to, and which one runs, in memory that the host shares with what it forks."""
 
     __test__ = False  # pytest would take it for a test
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, FORMAT.size)
-        self._said: int | None = None
+        self.reset()
 
     def reset(self) -> None:
         """A run begins."""
-        FORMAT.pack_into(self._shared, 0, 0)
-        self._said = None
+        self._write(0)
+        self._said: RunProgress | None = None
+        self._seen = (-1, "")
+
+    def begin(self, test: str) -> None:
+        """A test is about to run."""
+        self._write(self.now, test)
 
     def note(self) -> None:
         """One more test has been run."""
-        FORMAT.pack_into(self._shared, 0, self.now + 1)
+        self._write(self.now + 1)
 
     @property
-    def news(self) -> int | None:
-        """The number of tests since `reset`; None if it was asked for since it changed."""
-        count = self.now
-        news, self._said = None if count == self._said else count, count
+    def news(self) -> RunProgress | None:
+        """How far it has come since `reset`; None if it was asked for since it changed."""
+        seen, now = (self.now, self.running), time.monotonic()
+        if seen != self._seen:
+            self._seen, self._since = seen, now
+        progress = RunProgress(seen[0], seen[1] or None if now - self._since >= LONG_S else None)
+        news, self._said = None if progress == self._said else progress, progress
         return news
 
     @property
@@ -135,12 +152,15 @@ class TestCount:
         count: int = FORMAT.unpack_from(self._shared, 0)[0]
         return count
 
+    @property
+    def running(self) -> str:
+        """The test that runs, or the beginning of a long name; empty between two tests."""
+        name: bytes = FORMAT.unpack_from(self._shared, 0)[1]
+        return name.decode(errors="ignore")
+
+    def _write(self, count: int, test: str = "") -> None:
+        FORMAT.pack_into(self._shared, 0, count, test.encode(errors="backslashreplace"))
+
 
 MEASURED, IN_SUITE = "measured", "in suite"  # by a measurement; by a run of all tests with a mutant
 COUNTS = {MEASURED: TestCount(), IN_SUITE: TestCount()}  # made when the host imports this, before it forks
-
-
-def note_one_more(counts: str | None) -> None:
-    """One more test has been run; `counts`: of `COUNTS`, the one that notes it, if one does."""
-    if counts is not None:
-        COUNTS[counts].note()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ...isolation import descendants
 from .baseline import FOUND_OUT, Baseline
-from .channel import PROGRESS_S, READY, Channel, TargetPlan
+from .channel import PROGRESS_S, READY, Channel, RunProgress, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
 from .file_edit import FileEdit
@@ -192,9 +192,9 @@ class HostServer:
             answer = self._check()
         self._channel.send({"id": message["id"], **answer})
 
-    def _tests_run(self, done: int, total: int | None) -> None:
+    def _tests_run(self, progress: RunProgress, total: int | None) -> None:
         """In the run without mutants."""
-        self._channel.send({"id": None, "tests_run": done, "of": total})
+        self._channel.send({"id": None, "tests_run": progress.done, "of": total, "long": progress.long})
 
     def _check(self) -> dict[str, object]:
         """Which tests can't be relied on; none is looked for while mutants are tested."""

@@ -23,7 +23,7 @@ import pytest
 
 from ...isolation import descendants
 from .baseline import file_of
-from .channel import Channel, TargetPlan, note_one_more
+from .channel import Channel, TargetPlan
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .import_effects import imported
@@ -218,10 +218,9 @@ class Live:
         due = began if message.get("pieces") else math.inf
         with contextlib.suppress(TimeoutError):  # between two tests
             for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
-                duration = yield from self._tests.run(turn)
+                duration = yield from self._tests.run(turn, message.get("counts"))
                 if interruption.has_come:
                     break
-                note_one_more(message.get("counts"))
                 hits, started = self._tests.coverage.of(self._tests.items[test])
                 if stuck:
                     signal.alarm(stuck)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .baseline import Baseline, Held
-from .channel import MEASURED, TargetPlan
+from .channel import COUNTS, MEASURED, TargetPlan
 from .endings import Unprepared, gist, reject_elsewhere, why_not_collected
 from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Load
@@ -276,9 +276,9 @@ def _restored(saved: Mapping[str, Any], collected: Collected | None) -> Baseline
 def _in_time(answer: Answer, plan: TargetPlan) -> Answer:
     """Raises Unprepared when the tests were ended by their time limit."""
     if answer[1] == "timeout":
-        raise Unprepared(
-            f"the tests have not ended within {plan.baseline_timeout_s:.0f} s, without any mutant", kind="timeout"
-        )
+        problem = f"the tests have not ended within {plan.baseline_timeout_s:.0f} s, without any mutant"
+        test = COUNTS[MEASURED].running
+        raise Unprepared(f"{problem}; {test} was running" if test else problem, kind="timeout")
     return answer
 
 

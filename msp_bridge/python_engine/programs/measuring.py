@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .baseline import Baseline
-from .channel import COUNTS, MEASURED, PROGRESS_S
+from .channel import COUNTS, MEASURED, PROGRESS_S, RunProgress
 from .endings import reject_fault
 from .fork_servers import ServerProcess
 from .messages import Ended, JobMessage, Report
@@ -22,7 +22,7 @@ from .messages import Ended, JobMessage, Report
 MEASUREMENT = 0  # the id of its jobs
 NO_LIMIT_S = 1e6
 
-Say = Callable[[int, int | None], None]  # how many tests have been run, and of how many where that is known
+Say = Callable[[RunProgress, int | None], None]  # of how many tests, where that is known
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ Answer = tuple[Report | None, Any]  # the report, and the exit code
 Steps = Generator[Run, Answer, Baseline | None]
 
 
-def answer_to(run: Run, say: Say = lambda _done, _total: None) -> Answer:
+def answer_to(run: Run, say: Say = lambda _progress, _total: None) -> Answer:
     """Run it, and wait until it has ended."""
     COUNTS[MEASURED].reset()
     run.server.channel.send(run.message)
@@ -146,8 +146,8 @@ class Background:
 
 
 def _say_news(run: Run, say: Say) -> None:
-    if (count := COUNTS[MEASURED].news) is not None:
-        say(count, run.total)
+    if (progress := COUNTS[MEASURED].news) is not None:
+        say(progress, run.total)
 
 
 def _answer(message: Ended | None) -> Answer:

@@ -17,7 +17,7 @@ import _pytest.capture
 import _pytest.logging
 import pytest
 
-from .channel import TargetPlan, TestCount, note_one_more
+from .channel import COUNTS, TargetPlan, TestCount
 from .endings import CUT
 from .imports import loaded_elsewhere
 from .listing import leave_out_data
@@ -78,14 +78,21 @@ class PytestSession:
             following = self.items[tests[place + 1]] if place + 1 < len(tests) else None
             yield test, (self.items[test], following)
 
-    def run(self, turn: Turn) -> Generator[Turn, None, float]:
-        """Have a test run; the seconds that it took. What it raises through pytest, which would stop, is a failure."""
-        start = perf_counter()
+    def run(self, turn: Turn, counts: str | None = None) -> Generator[Turn, None, float]:
+        """Have a test run; the seconds that it took. What it raises through pytest, which would stop, is a failure.
+
+        `counts`: of `COUNTS`, the one that notes it, if one does.
+        """
+        start, count = perf_counter(), None if counts is None else COUNTS[counts]
+        if count is not None:
+            count.begin(turn[0].nodeid)
         try:
             yield turn
         except BaseException as error:  # KeyboardInterrupt, pytest.exit, a fault of a plug-in
             self.failure = self.failure or TestFailure(turn[0].nodeid, f"{type(error).__name__}: {error}")
             self.tear_down()
+        if count is not None:
+            count.note()
         return perf_counter() - start
 
     def tear_down(self) -> None:
@@ -133,10 +140,9 @@ def run_until_failure(
     """Run `tests` until one fails; `ended` is told of each, and so is that of `COUNTS` which `counts` names."""
     count, seconds = 0, 0.0
     for _, turn in session.turns(tests):
-        seconds += yield from session.run(turn)
+        seconds += yield from session.run(turn, counts)
         count += 1
         ended.note()
-        note_one_more(counts)
         if session.failure is not None:
             session.tear_down()
             break

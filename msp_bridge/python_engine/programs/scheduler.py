@@ -316,8 +316,8 @@ class MutantScheduler:
     def tell(self) -> None:
         """Say how far the run of a long suite has come that is the only one, if there is one."""
         suites = self._waiting(Stage.SUITE) if self.baseline.unmeasured or self.baseline.total > NOTED_S else []
-        if len(suites) == 1 and (count := COUNTS[IN_SUITE].news) is not None:
-            self._send({"id": None, "suite": suites[0].request, "tests_run": count, "of": len(suites[0].tests)})
+        if len(suites) == 1 and (news := COUNTS[IN_SUITE].news) is not None:
+            self._send({"id": None, "suite": suites[0].request, "tests_run": news.done, "of": len(suites[0].tests)})
 
     def _record(self, mutant: ScheduledMutant) -> None:
         """The whole suite passes with it, in a fork or in a fresh process: the truth."""

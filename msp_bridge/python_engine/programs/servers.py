@@ -24,7 +24,7 @@ import pytest
 
 from ...isolation import descendants
 from .bytecode import read_beside_plugins
-from .channel import Channel, TargetPlan, note_one_more
+from .channel import Channel, TargetPlan
 from .dependencies import DependencyTrace
 from .early_server import Early
 from .fork_server import ForkServer
@@ -240,8 +240,7 @@ class Fresh(Collecting):
         wanted = None if names is None else set(names)
         chosen = [test for test, item in enumerate(self.items) if wanted is None or item.nodeid in wanted]
         for test, turn in self.turns(chosen):
-            durations[test] = yield from self.run(turn)
-            note_one_more(counts)
+            durations[test] = yield from self.run(turn, counts)
             if self.failure is not None:
                 failing[test], self.failure = self.failure.text, None
         return {"collected": collected, "durations": durations, "failing": failing}
