@@ -14,6 +14,7 @@ EDITED = SOURCE.replace("x + 1", "x - 100")
 TEST = f"""import inspect
 import linecache
 import os
+import subprocess
 from pathlib import Path
 from pkg import core
 
@@ -28,6 +29,10 @@ def test_inspect():
 
 def test_lines():
     assert "+ 1" in linecache.getline(core.__file__, 2)
+
+
+def test_grep():
+    assert subprocess.run(["grep", "-q", "x + 1", "pkg/core.py"]).returncode == 0
 
 
 def test_size():
@@ -54,7 +59,9 @@ def left_out(trial: Trial) -> set[str]:
     """The tests that fail without a mutant, as the notices say."""
     found = [str(notice) for notice in trial.notices]
     return {
-        name for name in ("text", "inspect", "lines", "files", "size") if any(f"test_{name}" in each for each in found)
+        name
+        for name in ("text", "inspect", "lines", "grep", "files", "size")
+        if any(f"test_{name}" in each for each in found)
     }
 
 
@@ -70,7 +77,7 @@ async def test_one_that_fails_after_an_edit_kills_nothing(tmp_path: Path) -> Non
         results = await trial.test()
         assert killers(results) == set()
         assert results[TWO].status is Status.SURVIVED
-        assert left_out(trial) == {"text", "inspect", "lines"}
+        assert left_out(trial) == {"text", "inspect", "lines", "grep"}
 
 
 async def test_what_is_read_at_import_has_the_mutant(tmp_path: Path) -> None:
@@ -89,4 +96,4 @@ async def test_the_next_server_knows_that_too(tmp_path: Path) -> None:
         results = await trial.test()
         assert killers(results) == set()
         assert results[TWO].status is Status.SURVIVED
-        assert left_out(trial) == {"text", "inspect", "lines", "size", "files"}
+        assert left_out(trial) == {"text", "inspect", "lines", "grep", "size", "files"}

@@ -210,26 +210,41 @@ class _Instrument(ast.NodeTransformer):
 
 
 class ProcessWatch:
-    """Notes whether a process was started that may run the project's code: forks, shells, Python, its programs.
+    """Notes whether a process was started that may run the project's code or read it.
 
-    multiprocessing starts processes past the audit events, and lets a server that it started before fork them.
+    These are forks, shells, Python, its programs, and others that get a path of the project. multiprocessing starts
+    processes past the audit events, and lets a server that it started before fork them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, roots: Sequence[str]) -> None:
+        """`roots`: the project's names."""
         self.started = False
-        note_starts(self.note, _may_run_python)
+        self._roots = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
+        note_starts(self.note, self._concerns)
 
     def note(self) -> None:
         """Code of the project may run that nobody sees."""
         self.started = True
 
+    def _concerns(self, event: str, arguments: tuple[Any, ...]) -> bool:
+        if event != "subprocess.Popen":
+            return True
+        executable, argv, cwd, *_ = arguments
+        words = [executable, *argv] if isinstance(argv, (list, tuple)) else [executable, argv]
+        names = [os.fsdecode(word) for word in words if isinstance(word, (str, bytes, os.PathLike))]
+        paths = [*(name for name in names[:2] if os.sep in name), *names[2:]]
+        return _may_run_python(names) or any(self._leads_here(os.fsdecode(cwd or ""), path) for path in paths)
 
-def _may_run_python(event: str, arguments: tuple[Any, ...]) -> bool:
-    if event != "subprocess.Popen":
-        return True
-    executable, argv, *_ = arguments
-    words = [executable, *argv] if isinstance(argv, (list, tuple)) else [executable, argv]
-    names = [os.fsdecode(word) for word in words if isinstance(word, (str, bytes, os.PathLike))]
+    def _leads_here(self, directory: str, argument: str) -> bool:
+        path = argument.rpartition("=")[2]  # of an option
+        try:
+            real = os.path.realpath(os.path.join(directory, path))
+        except ValueError:  # an argument that the kernel refuses
+            return False
+        return bool(path) and os.path.join(real, "").startswith(self._roots) and os.path.exists(real)
+
+
+def _may_run_python(names: Sequence[str]) -> bool:
     own = os.path.dirname(sys.executable)
     return any(
         "python" in os.path.basename(name) or name.startswith(own + os.sep) or name == "-c" for name in names
@@ -251,7 +266,7 @@ class TestCoverage:
 
         What is read below `roots` is noted by its path there.
         """
-        self._lines, self._watch = lines, ProcessWatch()
+        self._lines, self._watch = lines, ProcessWatch(roots)
         self._late = LateImports(lines, filenames, self._watch.note)
         TextReads(*roots, note=lambda path: lines.hits.add((path, TEXT)), hide=self._watch.note).begin()
         lines.begin()
