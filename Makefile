@@ -5,7 +5,11 @@ BIN := $(VENV)/bin
 # What some tests drive, and are skipped without: in CI they are installed, elsewhere that is your decision.
 PROGRAMS := chromium elpa-eglot emacs-nox fish neovim pypy3 vim zsh
 GREMLINS := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
+CARGO_MUTANTS := cargo-mutants@27.1.0
+CARGO_PROFILE := CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+TOOLS := $(addprefix $(VENV)/.,cargo-mutants gremlins npm pit)  # the slowest first
 LOCKS := core8 core9 core10 yarn pnpm jsonrpc vscode  # in tests/npm: StrykerJS, what it runs with, and clients
+NPM_LOCKS := $(wildcard tests/npm/*/package-lock.json tests/npm/pnp/yarn.lock tests/npm/*/pnpm-lock.yaml)
 NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 VSIX := build/msp-bridge.vsix
 PYTHON_ADAPTERS := $(addprefix tests/adapters/test_,conformance.py cosmic_ray_conformance.py generic_conformance.py)
@@ -147,8 +151,12 @@ $(VENV)/.core: $(VENV)/.demo
 	$(INSTALL) --group test --group lint
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lock.json tests/npm/pnp/yarn.lock tests/npm/*/pnpm-lock.yaml)
+$(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(NPM_LOCKS)
 	$(INSTALL) --group test
+	@$(MAKE) --no-print-directory --jobs 4 $(TOOLS)
+	@touch $@
+
+$(VENV)/.npm: $(NPM_LOCKS)
 	@command -v npm > /dev/null || { echo "the tests drive real tools: install Node.js 20 or newer, with npm" >&2; exit 1; }
 	for lock in $(LOCKS); do \
 		$(NPM_CI) --prefix tests/npm/$$lock || exit 1; \
@@ -157,12 +165,26 @@ $(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lo
 		node tests/npm/yarn/node_modules/@yarnpkg/cli-dist/bin/yarn.js --cwd tests/npm/pnp install --immutable > /dev/null
 	node tests/npm/pnpm/node_modules/pnpm/bin/pnpm.cjs --dir tests/npm/pnpm-workspace install --frozen-lockfile \
 		--ignore-scripts --config.confirm-modules-purge=false --store-dir $(CURDIR)/tests/npm/pnpm/node_modules/.store --loglevel error
+	@touch $@
+
+$(VENV)/.gremlins: $(BIN)/python
 	if command -v go > /dev/null; then GOBIN=$(abspath $(BIN)) GOFLAGS=-buildvcs=false go install $(GREMLINS) || \
 		echo "gremlins can't be installed: its tests are skipped" >&2; fi
+	@touch $@
+
+$(VENV)/.pit: $(BIN)/python
 	if command -v mvn > /dev/null && command -v javac > /dev/null; then rm -rf build/java_shop && mkdir -p build && \
 		cp -R examples/shop-java build/java_shop && mvn --batch-mode --quiet --file build/java_shop test-compile \
 		dependency:build-classpath help:effective-pom org.pitest:pitest-maven:mutationCoverage > /dev/null || \
 		echo "PIT can't be installed: its tests are skipped" >&2; fi
+	@touch $@
+
+# Unoptimized it is built in half the CPU time, and tests as fast: cargo and rustc do the work.
+$(VENV)/.cargo-mutants: $(BIN)/python constraints.txt
+	if command -v cargo > /dev/null; then \
+		$(INSTALL) --group rust || echo "cargo-nextest can't be installed: its test is skipped" >&2; \
+		$(CARGO_PROFILE) cargo install --quiet --locked --debug --root $(VENV) $(CARGO_MUTANTS) || \
+		echo "cargo-mutants can't be installed: its tests are skipped" >&2; fi
 	@touch $@
 
 $(VENV)/.programs: $(BIN)/python

@@ -5,23 +5,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from support.rust_trees import EXAMPLE, adapter_on, copied, discovered, listings, results_of, stand_in
+from support.rust_trees import EXAMPLE, PROGRAMS, adapter_on, copied, discovered, listings, needs, results_of, stand_in
 
 from msp_bridge.adapter import Project, Status
 from msp_bridge.testing import check_adapter
 
-REAL = shutil.which("cargo") is not None and shutil.which("cargo-mutants") is not None
 BY_NEXTEST = """
 #[test]
 fn by_nextest() {
     assert!(std::env::var("NEXTEST").is_ok());
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", PROGRAMS)
 
 
 async def test_the_adapter_keeps_its_promises_with_a_stand_in(
@@ -34,14 +37,14 @@ async def test_the_adapter_keeps_its_promises_with_a_stand_in(
     assert os.listdir(temporary) == []
 
 
-@pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
+@needs("cargo-mutants")
 async def test_the_adapter_keeps_its_promises_with_cargo_mutants(tmp_path: Path, temporary: Path) -> None:
     root = copied(EXAMPLE, tmp_path)
     await check_adapter(CargoMutants, Project(root=root, cache=tmp_path / "cache", jobs=2), sample=3)
     assert os.listdir(temporary) == []
 
 
-@pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
+@needs("cargo-mutants")
 async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "msp_bridge.phases")
     root = copied(EXAMPLE, tmp_path)
@@ -62,7 +65,7 @@ async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path, caplog:
     assert caplog.text.count("running the tests without mutants") == 1, "it is known"
 
 
-@pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
+@needs("cargo-mutants")
 async def test_kept_builds_are_never_those_of_another_text(tmp_path: Path) -> None:
     root = copied(EXAMPLE, tmp_path)
     source = root / "shop" / "src" / "lib.rs"
@@ -83,8 +86,8 @@ async def test_kept_builds_are_never_those_of_another_text(tmp_path: Path) -> No
                 await asyncio.wait([stopped])
 
 
-@pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
-@pytest.mark.skipif(shutil.which("cargo-nextest") is None, reason="cargo-nextest is not installed")
+@needs("cargo-mutants")
+@needs("cargo-nextest")
 async def test_a_project_that_uses_nextest_is_tested_with_it(tmp_path: Path) -> None:
     root = copied(EXAMPLE, tmp_path)
     (root / ".cargo").mkdir()

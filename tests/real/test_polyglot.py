@@ -1,7 +1,7 @@
 """One repository in six languages with all seven tools and generic ones, through one session over stdio.
 
-mutmut, cosmic-ray, StrykerJS, gremlins and PIT are the real ones; Stryker.NET and cargo-mutants are scripted, for the SDK is not
-everywhere, and building cargo-mutants takes minutes. There is no Go and no Java in the main ring, which tests gremlins and PIT
+mutmut, cosmic-ray, StrykerJS, gremlins and PIT are the real ones; Stryker.NET and cargo-mutants are scripted, as the SDK and cargo
+are not everywhere. There is no Go and no Java in the main ring, which tests gremlins and PIT
 alone, or where these are not installed.
 """
 

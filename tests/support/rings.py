@@ -180,8 +180,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_conformance.py": (),
     # The real gremlins and PIT, each with a test of a cancel of its own, and cosmic-ray's second way, which is that of `generic`.
     "adapters/test_cancel_everywhere.py": ("gremlins", "pit", "by a command"),
-    # `test_cargo_mutants_recorded.py` has what the adapter makes of nextest's log.
-    "adapters/test_cargo_mutants_conformance.py": ("uses_nextest",),
+    # The main ring has one run of the real cargo-mutants, and one with nextest; the suite with a stand-in has all promises.
+    "adapters/test_cargo_mutants_conformance.py": ("with_cargo_mutants", "kept_builds"),
     # PIT's and gremlins' promises are tests of verdicts, a cancel, edits, requests side by side and a red suite.
     "adapters/test_gremlins.py": (
         "test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -17,6 +18,14 @@ from msp_bridge.testing import RunningProcesses, TreeState
 PROJECTS = Path(__file__).parent.parent / "projects"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-rust"
 STAND_IN = Path(__file__).with_name("scripted") / "cargo_stand_in.py"
+# Where `make test` installs them, if there is a cargo, and where rustup does.
+PROGRAMS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent), os.path.expanduser("~/.cargo/bin")])
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    """Skip a test where cargo or its subcommand `program` is not there."""
+    there = all(shutil.which(name, path=PROGRAMS) for name in ("cargo", program))
+    return pytest.mark.skipif(not there, reason=f"{program} is not installed")
 
 
 def copied(name: str | Path, to: Path) -> Path:
