@@ -108,7 +108,7 @@ class Gremlins(LazyParts):
             yield Finding(True, self.name, gremlins())
             items = await self._module.items(Scope())
             mutants = [item for item in items if isinstance(item, Mutant)]
-            packages = await self._module.go.packages(*self._module.options.for_builds)
+            packages = (await self._module.go.listed(*self._module.options.for_builds)).packages
             yield Finding(
                 True, "mutants", f"{len(mutants)} in {counted(len(packages), 'package')} of {self._project.root}"
             )

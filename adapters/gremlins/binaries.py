@@ -79,6 +79,9 @@ class Refused:
     reason: str
 
 
+Built = Binary | Refused | None  # of one mutant; None: its file has changed
+
+
 @define
 class MutatedBinaries:
     """Builds in the private `directory`. Files that have changed since mutants were found in them give no binary."""
@@ -101,8 +104,8 @@ class MutatedBinaries:
         files = (self.go.root / package.directory / name for name in package.files)
         return any(LOOKS_AT_CALLERS.search(reading.content(file)) for file in files)
 
-    async def alone(self, tested: Package, mutant: Mutant) -> Binary | Refused | None:
-        """Build the tests of `tested` with `mutant`; None if its file has changed."""
+    async def alone(self, tested: Package, mutant: Mutant) -> Built:
+        """Build the tests of `tested` with `mutant`."""
         texts = await in_thread(self._mutated, mutant)
         if texts is None:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,7 +15,7 @@ from attrs import define, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import ToolError
-from msp_bridge.concurrency import in_thread
+from msp_bridge.concurrency import in_thread, meanwhile
 from msp_bridge.processes import ProcessTree
 
 from .installation import go, search_path
@@ -23,8 +24,11 @@ SHOWN_CHARS = 600  # of output in an error message
 OVERLAY = "overlay.json"
 SOURCES = [Path(__file__).parent / "programs" / f"{name}.go" for name in ("mutants", "listing", "combining")]
 NOT_IN_WORKSPACE = "run `go work use .` there, or set GOWORK=off"
-# Where each package comes from that a build or a test needs: its module, or its own directory if it is vendored.
-PLACES = "{{if not .Standard}}{{if .Module}}{{or .Module.Dir .Dir}}{{else}}{{.Dir}}{{end}}{{end}}"
+NEXT = re.compile(r"\S")
+FIELDS = (
+    "Dir,ImportPath,Name,Standard,DepOnly,ForTest,Module,Error,"
+    "GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"
+)
 
 
 @frozen
@@ -40,6 +44,16 @@ class Package:
 
 
 @frozen
+class Listed:
+    """The packages of the module, and what their builds and tests read besides."""
+
+    packages: tuple[Package, ...]
+    outside: tuple[Path, ...]  # directories that no version pins: of a workspace, replacements, what that has vendored
+    workspace: Path | None  # the `go.work` in use
+    flags: str  # GOFLAGS
+
+
+@frozen
 class Go:
     """The commands of go in the module at `root`."""
 
@@ -49,29 +63,27 @@ class Go:
         """Return what `go ARGUMENTS` prints; raises `ToolError` when it fails."""
         return await output([go(), *arguments], self.root)
 
-    async def packages(self, *options: str) -> tuple[Package, ...]:
-        """Return the packages that `options` build. Those without a file for this machine are left out.
+    async def listed(self, *options: str) -> Listed:
+        """List what `options` build. Packages without a file for this machine are left out.
 
         Raises `ToolError`, also for a module that the `go.work` above it does not name.
         """
-        fields = "Dir,ImportPath,Name,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,Error"
-        printed = await self.output("list", "-e", f"-json={fields}", *options, "./...")
-        found = _json_values(printed.decode())
-        for reason in (each["Error"]["Err"] for each in found if "Dir" not in each):
+        command = ("list", "-e", "-deps", "-test", f"-json={FIELDS}", *options, "./...")
+        async with meanwhile(self.output("env", "GOFLAGS", "GOWORK", "GOMODCACHE"), "go env") as asked:
+            found = _json_values((await self.output(*command)).decode())
+            flags, workspace, cache = (await asked).decode().splitlines()
+        named = [each for each in found if not each.get("DepOnly") and not each.get("ForTest")]
+        for reason in (each["Error"]["Err"] for each in named if "Dir" not in each):
             remedy = NOT_IN_WORKSPACE if "go.work" in reason else "make `go list ./...` work there"
             raise ToolError(f"go finds no packages in {self.root}: {reason}", remedy)
-        return tuple(self._package(each) for each in found)
-
-    async def outside(self, *options: str) -> tuple[tuple[Path, ...], Path | None]:
-        """Return the directories outside of the module that no version pins, and the `go.work` in use.
-
-        They are modules of a workspace, replacements of others, and what a workspace has vendored.
-        """
-        workspace, cache = (await self.output("env", "GOWORK", "GOMODCACHE")).decode().splitlines()
-        printed = await self.output("list", "-e", "-deps", "-test", "-f", PLACES, *options, "./...")
-        places = {Path(line) for line in printed.decode().splitlines() if line}
-        found = (each for each in places if not each.is_relative_to(self.root) and not each.is_relative_to(cache))
-        return tuple(sorted(found)), Path(workspace) if workspace not in ("", "off") else None
+        places = {_place(each) for each in found if not each.get("Standard") and "Dir" in each}
+        outside = (each for each in places if not each.is_relative_to(self.root) and not each.is_relative_to(cache))
+        return Listed(
+            tuple(self._package(each) for each in named if not _is_made_of_tests(each)),
+            tuple(sorted(outside)),
+            Path(workspace) if workspace not in ("", "off") else None,
+            flags,
+        )
 
     def _package(self, fields: Mapping[str, Any]) -> Package:
         def each(*names: str) -> Iterable[str]:
@@ -174,11 +186,23 @@ async def output(argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None =
     return printed
 
 
+def _place(fields: Mapping[str, Any]) -> Path:
+    """Where a package comes from: its module, or its own directory if it is vendored."""
+    return Path(fields.get("Module", {}).get("Dir") or fields["Dir"])
+
+
+def _is_made_of_tests(fields: Mapping[str, Any]) -> bool:
+    """Whether go has made the package up, the program of another one's tests."""
+    made = all("/" in name for name in fields.get("GoFiles", ()))
+    tests = fields.get("TestGoFiles", ()) or fields.get("XTestGoFiles", ())
+    return fields["ImportPath"].endswith(".test") and made and not tests
+
+
 def _json_values(text: str) -> list[dict[str, Any]]:
     """Return the values of a text that has one after the other."""
-    decoder, found, at = json.JSONDecoder(), [], 0
-    while at < len(text.rstrip()):
-        value, at = decoder.raw_decode(text, at)
+    decoder, found, rest = json.JSONDecoder(), [], NEXT.search(text)
+    while rest is not None:
+        value, end = decoder.raw_decode(text, rest.start())
         found.append(value)
-        at += len(text[at:]) - len(text[at:].lstrip())
+        rest = NEXT.search(text, end)
     return found

@@ -19,7 +19,7 @@ from msp_bridge.toolkit import JobScheduler, walk
 
 from .binaries import MutatedBinaries
 from .execution import TestRunner
-from .go import Go, SourceProgram
+from .go import Go, Listed, SourceProgram
 from .installation import gremlins
 from .listing import GoListing, TestOptions
 from .run import GremlinsRun
@@ -55,13 +55,12 @@ class GoModule:
         """Implement `Adapter.test`; raises `ToolError`."""
         if not mutants:
             return
-        flags = (await self.go.output("env", "GOFLAGS")).decode().strip()
-        options = evolve(self.options, links_itself="-ldflags" in flags)
-        packages = await self.go.packages(*options.for_builds)
-        measured = await self._measured_now(SuiteMeasurement(self.go, self._runner, options))
+        listed = await self.go.listed(*self.options.for_builds)
+        options = evolve(self.options, links_itself="-ldflags" in listed.flags)
+        measured = await self._measured_now(SuiteMeasurement(self.go, self._runner, options), listed)
         request = Path(tempfile.mkdtemp(dir=self._runner.directory))
-        binaries = MutatedBinaries(self.go, self._program, options, request, flags)
-        run = GremlinsRun(packages, measured, binaries, self._runner, self._scheduler)
+        binaries = MutatedBinaries(self.go, self._program, options, request, listed.flags)
+        run = GremlinsRun(listed.packages, measured, binaries, self._runner, self._scheduler)
         measured.requests += 1
         try:
             async with contextlib.aclosing(run.results(dict.fromkeys(mutants))) as results:
@@ -74,10 +73,10 @@ class GoModule:
             for directory in (request, *(each.directory for each in unused)):
                 await in_thread(shutil.rmtree, directory, True)
 
-    async def _measured_now(self, measurement: SuiteMeasurement) -> MeasuredSuites:
+    async def _measured_now(self, measurement: SuiteMeasurement, listed: Listed) -> MeasuredSuites:
         """Return the suites of the files as they are."""
-        places, workspace = await self.go.outside(*measurement.options.for_builds)
-        state = (measurement.options, workspace, await in_thread(_state, (self.go.root, *places), workspace))
+        files = await in_thread(_state, (self.go.root, *listed.outside), listed.workspace)
+        state = (measurement.options, listed.workspace, files)
         if self._measured is None or self._measured.state != state:
             directory = Path(tempfile.mkdtemp(dir=self._runner.directory))
             self._outdated += [] if self._measured is None else [self._measured]
@@ -90,17 +89,17 @@ class GoModule:
         None if go can't name them.
         """
         try:
-            places, workspace = await self.go.outside(*self.options.for_builds)
+            listed = await self.go.listed(*self.options.for_builds)
         except ToolError as error:
             log.info("%s", error)
             return None
         tool = await self.go.output("version", "-m", gremlins())
         values = {
             "go": (await self.go.output("env", "GOVERSION", *SETTINGS)).decode().split("\n"),
-            "go.work": await in_thread(reading.digest, workspace) if workspace else None,
+            "go.work": await in_thread(reading.digest, listed.workspace) if listed.workspace else None,
             "gremlins": re.findall(r"^\t(?:mod|dep)\t.*", tool.decode(), re.MULTILINE),
         }
-        return Surroundings(values, places)
+        return Surroundings(values, listed.outside)
 
     async def isolation(self) -> str:
         """Describe what is isolated for each run of a test binary."""

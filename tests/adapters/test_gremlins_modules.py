@@ -90,7 +90,7 @@ async def test_a_module_that_the_user_is_in_by_a_link_has_its_packages(
     """go names directories by PWD, where that is another name of the current one."""
     (tmp_path / "link").symlink_to(workspace)
     monkeypatch.setenv("PWD", str(tmp_path / "link" / "app"))
-    assert "." in [package.directory for package in await Go(workspace / "app").packages()]
+    assert "." in [package.directory for package in (await Go(workspace / "app").listed()).packages]
 
 
 async def test_a_module_that_its_workspace_does_not_name_is_an_error_that_says_so(workspace: Path) -> None:
