@@ -41,11 +41,14 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
     )
     whole, aim = f"{found['bridge'].total()} mutants, all", f"{AT_MOST} 0.5"
     again = Series([go["again s"] / its["wall s"] for go, its in zip(measured["bridge"], measured[ALONE], strict=True)])
+    edited, built = (series(measured["bridge"], name) for name in ("edited s", "built s"))
+    beyond = Series([ours - its for ours, its in zip(edited.values, built.values, strict=True)])
     return [
         *compare("until the mutants are listed", measured, "bridge", ALONE, {"listed s": aim}),
         *compare(whole, measured, "bridge", ALONE, {"wall s": aim, "CPU s": aim}),
         Comparison("one mutant again, beside the tool's whole run", "ratio", again, aim=f"{AT_MOST} 0.1"),
-        Comparison("the first verdict after an edit", "s", series(measured["bridge"], "edited s")),
+        Comparison("the first verdict after an edit", "s", edited, "go test -c", built),
+        Comparison("what it takes beyond that build", "s", beyond, aim=f"{AT_MOST} 1"),
         *(
             Comparison(f"{status}", "count", Series([number]), ALONE, Series([found[ALONE][status] or float("nan")]))
             for status, number in sorted(found["bridge"].items())
@@ -64,12 +67,26 @@ def _by_bridge(laboratory: Laboratory, bridge: Path, found: dict[str, Counter[st
             killed = next(result for result in results if result[1]["status"] == "Killed")
             request = {"mutants": selected(killed)}
             again, _ = client.timed("mutationTest", request)
-            with (root / killed[0]).open("a") as file:
-                file.write("\n// an edit\n")
+            _edit(root / killed[0], 1)
             edited, _ = client.timed("mutationTest", request)
         cpu = _cpu() - before
+        _edit(root / killed[0], 2)
+        argv = ["go", "test", "-c", "-o", str(cache / "tests"), f"./{Path(killed[0]).parent}"]
+        built, _ = run(argv, root)
     found["bridge"] = Counter(mutant["status"] for _, mutant in results)
-    return {"listed s": listed, "wall s": listed + tested, "CPU s": cpu, "again s": again, "edited s": edited}
+    seconds = {
+        "listed s": listed,
+        "wall s": listed + tested,
+        "again s": again,
+        "edited s": edited,
+        "built s": built.wall,
+    }
+    return {**seconds, "CPU s": cpu}
+
+
+def _edit(file: Path, number: int) -> None:
+    with file.open("a") as source:
+        source.write(f"\nvar edited{number} = {number}\n")
 
 
 def _alone(laboratory: Laboratory, tool: str, found: dict[str, Counter[str]]) -> Values:

@@ -130,9 +130,9 @@ class GoListing:
                 "MSP_BRIDGE_ARGUMENTS": str(arguments),
             }
             await output([*argv, SOURCES], private / "module", env=env)
-            report_of_tool = await in_thread(reading.json_value, report)
             self.options = TestOptions.of_arguments((await in_thread(reading.text, arguments)).split("\n"))
-        found = {file["file_name"]: file["mutations"] for file in report_of_tool["files"] or ()}
+            listed = await in_thread(lambda: reading.json_value(report)["files"] if report.exists() else ())
+        found = {file["file_name"]: file["mutations"] for file in listed or ()}  # without mutants there is no report
         return {path: sorted(found[path], key=itemgetter("line", "column", "type")) for path in files if path in found}
 
     def _prepare(self, private: Path, files: Iterable[str]) -> None:

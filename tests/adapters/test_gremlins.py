@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.gremlins import Gremlins
-from support.go_trees import adapter_on, copied, discovered, key, needs_gremlins, results_of
+from support.go_trees import PROGRAMS, adapter_on, copied, discovered, key, needs_gremlins, results_of
 
 from msp_bridge.adapter import BaselineError, FailingTest, Mutant, Project, Result, Status, UnusableFile
 from msp_bridge.source import SourceText
@@ -72,6 +73,15 @@ func TestChance(t *testing.T) {
 }
 """
 
+WAITING = """#!/bin/sh
+case "$*" in
+    *mutated.test*) touch {begun} ;;
+    *measured.test*)
+        for second in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -e {begun} ] || sleep 1; done
+        [ -e {begun} ] || exit 1 ;;
+esac
+exec {go} "$@"
+"""
 LINKED = """package stock
 
 import "testing"
@@ -160,6 +170,13 @@ async def test_a_file_that_is_no_go_is_named_and_the_others_have_their_mutants(t
     assert "2:6: expected 'IDENT'" in notice.problem
 
 
+async def test_a_file_alone_that_has_no_mutants_is_no_error(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    (root / "stock" / "shelf.go").write_text("package stock\n\ntype Shelf []int\n", "utf-8")
+    async with adapter_on(root) as adapter:
+        assert await discovered(adapter, "stock/shelf.go") == ([], [])
+
+
 async def test_a_test_that_fails_without_a_mutant_is_named_and_one_that_fails_by_chance_kills_nothing(
     tmp_path: Path,
 ) -> None:
@@ -201,7 +218,7 @@ async def test_a_package_whose_tests_fail_is_an_error_that_names_them(tmp_path: 
     async with adapter_on(root) as adapter:
         mutants, _ = await discovered(adapter, "stock/stock.go")
         with pytest.raises(BaselineError, match=r"the tests of example.test/shop/stock .*red") as caught:
-            await results_of(adapter, mutants)
+            await results_of(adapter, mutants[:1])  # which is being built meanwhile
     assert caught.value.remedy == "make `go test ./stock` pass first"
 
 
@@ -233,6 +250,18 @@ async def test_an_edit_between_the_listing_and_the_test_gives_no_result(tmp_path
         results, _ = await results_of(adapter, mutants)
     assert {result.mutant.path for result in results.values()}.isdisjoint({"price/price.go"})
     assert len(results) == len([mutant for mutant in mutants if mutant.path != "price/price.go"]) > 1
+
+
+async def test_a_mutant_is_built_while_its_tests_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs, begun = tmp_path / "programs", tmp_path / "begun"
+    programs.mkdir()
+    (programs / "go").write_text(WAITING.format(begun=begun, go=shutil.which("go", path=PROGRAMS)), "utf-8")
+    (programs / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{PROGRAMS}")
+    async with adapter_on(copied(tmp_path)) as adapter:
+        mutants = some((await discovered(adapter, "price/price.go"))[0], "24 CONDITIONALS_NEGATION")
+        results, _ = await results_of(adapter, mutants)
+        assert [result.status for result in results.values()] == [Status.KILLED]
 
 
 async def test_requests_that_begin_together_share_a_measurement_which_goes_with_the_files(tmp_path: Path) -> None:
