@@ -60,18 +60,22 @@ def where_conftest_ran(results: dict[str, Result]) -> set[str]:
     return {place for place in ("in this process", "before the fork") if any(place in reason for reason in reasons)}
 
 
-@pytest.mark.parametrize("isolation", ["all", "off"])
-async def test_its_jobs_have_the_verdicts_of_fresh_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
-) -> None:
-    if isolation == "off":
-        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
+async def test_its_jobs_have_the_verdicts_of_fresh_processes(tmp_path: Path) -> None:
     assert where_conftest_ran(await results_of(files(), tmp_path)) == {"before the fork"}
+
+
+async def test_there_is_none_where_what_jobs_write_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a directory that conftest.py has made, say: each fresh process makes its own."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    assert where_conftest_ran(await results_of(files(), tmp_path)) == {"in this process"}
 
 
 IMPORTS = b"import pkg.m\n"
 READS = b"open('pkg/m.py').read()\n"
 THREAD = b"import threading\n\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+OPENS = b"import tempfile\n\nLOG = open(tempfile.mkdtemp() + '/log', 'w')\n"
+CONNECTS = b"import socket\n\nENDS = socket.socketpair()\n"
+MEMORY = b"import mmap\n\nSHARED = mmap.mmap(-1, 8)\n"
 PROCESS = b"import subprocess, sys\n\nsubprocess.run([sys.executable, '-c', ''])\n"
 FORK_UNSAFE = b"""
 
@@ -82,10 +86,10 @@ def test_here():
 
 @pytest.mark.parametrize(
     "project",
-    [files(IMPORTS), files(READS), files(THREAD), files(PROCESS), files(tests=FORK_UNSAFE)],
-    ids=["imports a source", "reads one", "starts a thread", "runs a process", "is asked for its process"],
+    [*map(files, [IMPORTS, READS, THREAD, PROCESS, OPENS, CONNECTS, MEMORY]), files(tests=FORK_UNSAFE)],
+    ids=["imports", "reads", "thread", "process", "file", "socket", "memory", "asked for its process"],
 )
-async def test_there_is_none_where_conftest_may_depend_on_a_mutant_or_on_its_process(
+async def test_there_is_none_where_conftest_may_depend_on_a_mutant_or_share_more_than_memory(
     tmp_path: Path, project: dict[str, bytes]
 ) -> None:
     assert where_conftest_ran(await results_of(project, tmp_path)) == {"in this process"}

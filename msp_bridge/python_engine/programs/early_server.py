@@ -17,10 +17,8 @@ fresh process, collects the same ones (`early_jobs`).
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
-from ...isolation import descendants
 from .channel import TargetPlan
 from .imports import ImportTrace
 from .live_code import LiveFunctions, Segment, put
@@ -38,10 +36,10 @@ class Early:
         self._functions = LiveFunctions(frozenset())
 
     def has_come_to(self, collector: Any) -> bool:
-        """Whether the file that pytest is about to import is the one, and a fork has all threads of this process."""
+        """Whether the file that pytest is about to import is the one, and this process is fit to be forked."""
         path = relative(collector)
         if path == self._file:
-            return descendants.kernel_threads() == threading.active_count() == 1
+            return self._trace.is_forkable()
         self._collected.append(path)
         return False
 

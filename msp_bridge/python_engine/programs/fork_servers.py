@@ -131,7 +131,8 @@ class ForkServers:
     def now(self) -> Servers:
         """The servers after `start`."""
         assert self.fresh is not None
-        return Servers(self.live, self.fresh, None if self._has_edited_tests else self.session)
+        stays = self._world.undoes_all and not self._has_edited_tests
+        return Servers(self.live, self.fresh, self.session if stays else None)
 
     def start(self, plan: TargetPlan) -> Collected | None:
         """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared."""

@@ -117,7 +117,7 @@ class HostServer:
     def _start_early(self) -> None:
         """Where jobs are apart: it collects beside mutants. Without it, fresh processes do its jobs."""
         file = (self._collected or {}).get("calling")
-        if file and self._plan is not None and self._world.keeps_apart:
+        if file and self._plan is not None and self._world.keeps_apart and self._world.undoes_all:
             with contextlib.suppress(OSError):
                 self._servers.start_early(self._plan, file)
 

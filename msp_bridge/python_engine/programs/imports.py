@@ -7,15 +7,20 @@ interpreter's own counters (`code_runs`). It begins before pytest is imported: p
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import stat
 import sys
 import sysconfig
+import threading
 import time
 import types
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...isolation import descendants, guard
 from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
 from .loaded_modules import file_of, loaded_files
@@ -154,10 +159,12 @@ class ImportTrace:
         self.read: set[str] = set()  # files whose source was asked for: a decorator may have inspected it
         self.lost = monitoring is None and not is_known()  # nobody can say what was called
         self._is_on, self._has_started = True, False  # a process
+        self._shared: set[object] = set()  # when it began
         self._reads = TextReads(os.sep, note=self._note, hide=lambda: None)
 
     def start(self) -> None:
         """Begin, in all threads."""
+        self._shared = _shared_with_forks()
         watch_executions(self._filenames, lambda name, code: self._executed.append((name, code)))
         self._reads.begin()
         sys.addaudithook(self._audit)
@@ -182,6 +189,14 @@ class ImportTrace:
     def files(self) -> set[str]:
         """Names of the files whose code was executed, also files that are no module."""
         return {name for name, _ in self._executed}
+
+    def is_forkable(self) -> bool:
+        """Whether each fork of this process is as good as a process that begins now and does the same.
+
+        It has all threads then, and shares no file, connection, memory or child process with other forks.
+        """
+        threads = descendants.kernel_threads() == threading.active_count() == 1
+        return threads and not descendants.children() and _shared_with_forks() <= self._shared
 
     def has_met_nothing(self) -> bool:
         """Whether nothing of the files has been imported or read so far, nor has a process been started that may."""
@@ -210,6 +225,24 @@ class ImportTrace:
         if code.co_filename in self._filenames:
             self._called.add((code.co_filename, key(code)))
         return monitoring.DISABLE
+
+
+def _shared_with_forks() -> set[object]:
+    """Places that forks of this process would all write to: files on the disk, sockets and the like, and memory.
+
+    The files of pytest in which it captures what is printed have no name on the disk.
+    """
+    found = set[object]()
+    with contextlib.suppress(OSError):  # this system has no such list
+        for name in os.listdir("/dev/fd"):
+            with contextlib.suppress(OSError):  # that of the listing is closed
+                status, flags = os.fstat(int(name)), fcntl.fcntl(int(name), fcntl.F_GETFL)
+                is_written = status.st_nlink > 0 and flags & os.O_ACCMODE != os.O_RDONLY
+                kind = stat.S_IFMT(status.st_mode)
+                if is_written if kind == stat.S_IFREG else kind not in (stat.S_IFCHR, stat.S_IFDIR):
+                    found.add((status.st_dev, status.st_ino))
+        found |= guard.shared_memory()
+    return found
 
 
 class CallingFile:

@@ -101,8 +101,7 @@ class Live:
 
     def can_fork(self) -> bool:
         """Whether a fork of this process is as good as a process that begins now, also with a mutant in a file."""
-        alone = descendants.kernel_threads() == threading.active_count() == 1 and not descendants.children()
-        return alone and self._trace.has_met_nothing()
+        return self._trace.is_forkable() and self._trace.has_met_nothing()
 
     def leave(self) -> None:
         """In a process that is another server from now on."""

@@ -4,10 +4,11 @@ The *fresh* server has started pytest and imported nothing of the project: its j
 file on the disk. The *live* server (`live_server`), a fork of it, has imported the project and collected the tests. On
 its way there it may come to the first test file before anything of the sources was imported or read: then the *session*
 server stays there, and the live one goes on in a fork. Its jobs are those of the fresh server, without the start of
-pytest's session and the import of the first conftest.py, until a test file is edited: a conftest.py may have imported
-it. The *bare* server has not even imported pytest, for projects that pytest itself imports: nor has this module, so
-each job does that with the mutated file in place. The *early* server (`early_server`) is a fresh one that has collected
-some of the test files already.
+pytest's session and the import of the first conftest.py. It has none where what a job writes stays (each fresh process
+would make a temporary directory of its own), nor after an edit of a test file, which a conftest.py may have imported.
+The *bare* server has not even imported pytest, for projects that pytest itself imports: nor has this module, so each
+job does that with the mutated file in place. The *early* server (`early_server`) is a fresh one that has collected some
+of the test files already.
 """
 
 from __future__ import annotations

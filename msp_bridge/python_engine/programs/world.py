@@ -72,6 +72,11 @@ class World:
         """Whether jobs can run side by side: neither write into the same directory, nor listen at the same port."""
         return self.parts >= {"overlay", "net"}
 
+    @property
+    def undoes_all(self) -> bool:
+        """Whether nothing is left of what a job writes, wherever that is."""
+        return self.parts >= {"overlay", "tmp", "home"}
+
     @cached_property
     def guards(self) -> bool:
         """Whether a job can have a guard; if it is wanted and can't, `refused` says why."""
