@@ -22,7 +22,6 @@ Known limit: a process that ends itself by SIGSYS looks like one that was ended 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import resource
 import signal
@@ -35,6 +34,7 @@ from os import mkdir  # as it is before a test replaces it
 from typing import NoReturn
 
 from . import kernel
+from .descriptors import OpenFile, open_files
 
 ENDED = -signal.SIGSYS if sys.platform != "win32" else 0  # as `os.waitstatus_to_exitcode` says it
 MOST_INHERITED = 60  # descriptors; the program has some instructions for each, and no process with more is guarded
@@ -160,34 +160,26 @@ def shared_memory() -> frozenset[str]:
 
 def own_descriptors(own: Collection[int] = (), log: os.stat_result | None = None) -> list[int]:
     """Have this process share no descriptor with another, as far as that can be; -> the others."""
-    inherited = []
-    for number in map(int, os.listdir("/proc/self/fd")):
-        try:
-            status = os.fstat(number)
-        except OSError:  # that of the directory itself
-            continue
-        harmless = stat.S_ISCHR(status.st_mode) and status.st_rdev in HARMLESS_DEVICES
-        if number not in own and not harmless and not _made_own(number, status, log):
-            inherited.append(number)
-    return inherited
+    return [each.number for each in open_files() if each.number not in own and not _is_own(each, log)]
 
 
-def _made_own(number: int, status: os.stat_result, log: os.stat_result | None) -> bool:
-    flags = fcntl.fcntl(number, fcntl.F_GETFL)
+def _is_own(file: OpenFile, log: os.stat_result | None) -> bool:
+    """Whether it reaches no other process, or does so no more."""
+    if file.kind == stat.S_IFCHR and file.status.st_rdev in HARMLESS_DEVICES:
+        return True
     try:
-        if log is not None and os.path.samestat(status, log):
+        if log is not None and file.is_same(log):
             new = os.open(os.devnull, os.O_RDWR)
-        elif stat.S_ISREG(status.st_mode) and not status.st_nlink and status.st_size <= LARGEST_COPY:
-            new = _copy(number, status.st_size)
-        elif stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and flags & os.O_ACCMODE == os.O_RDONLY):
-            new = os.open(f"/proc/self/fd/{number}", os.O_RDONLY)
-            os.lseek(new, os.lseek(number, 0, os.SEEK_CUR), os.SEEK_SET)
+        elif file.kind == stat.S_IFREG and not file.has_name and file.status.st_size <= LARGEST_COPY:
+            new = _copy(file.number, file.status.st_size)
+        elif file.kind == stat.S_IFDIR or (file.kind == stat.S_IFREG and file.is_read_only):
+            new = os.open(f"/proc/self/fd/{file.number}", os.O_RDONLY)
+            os.lseek(new, os.lseek(file.number, 0, os.SEEK_CUR), os.SEEK_SET)
         else:
             return False
     except OSError:  # it has been opened for less, or is gone
         return False
-    os.dup2(new, number, inheritable=os.get_inheritable(number))
-    os.close(new)
+    file.lead_to(new)
     return True
 
 

@@ -86,9 +86,13 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+def journal_of(copy: Path) -> Journal:
+    return Journal(str(copy), str(copy.parent / "pristine"), str(copy.parent / "kept"))
+
+
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_change_is_undone_each_time(copy: Path, change: Callable[[Path], object]) -> None:
-    before, journal = tree(copy), Journal(str(copy), str(copy.parent / "pristine"))
+    before, journal = tree(copy), journal_of(copy)
     for _ in range(3):
         change(copy)
         assert journal.undo()
@@ -97,7 +101,7 @@ def test_a_change_is_undone_each_time(copy: Path, change: Callable[[Path], objec
 
 
 def test_the_changed_paths_are_named(copy: Path) -> None:
-    journal = Journal(str(copy), str(copy.parent / "pristine"))
+    journal = journal_of(copy)
     (copy / "a").write_text("x")
     (copy / "package" / "new").write_text("x")
     (copy / "package" / "deep" / "d").unlink()
@@ -107,7 +111,7 @@ def test_the_changed_paths_are_named(copy: Path) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_any_mixture_of_changes_is_undone(copy: Path, seed: int) -> None:
     order, before = random.Random(seed), tree(copy)
-    journal = Journal(str(copy), str(copy.parent / "pristine"))
+    journal = journal_of(copy)
     for _ in range(5):
         for change in order.sample(list(CHANGES.values()), 6):
             try:
@@ -116,3 +120,16 @@ def test_any_mixture_of_changes_is_undone(copy: Path, seed: int) -> None:
                 continue  # an earlier change has taken away what this one needs
         journal.undo()
         assert tree(copy) == before, f"seed {seed}"
+
+
+def test_what_there_was_before_it_stays(copy: Path) -> None:
+    """As made or changed by importing the project: the pristine copy has none of it."""
+    (copy / "made").mkdir()
+    (copy / "made" / "app.db").write_text("empty")
+    (copy / "made" / "link").symlink_to("app.db")
+    (copy / "a").write_text("changed at import")
+    before, journal = tree(copy), journal_of(copy)
+    shutil.rmtree(copy / "made")
+    (copy / "a").write_text("changed by a test")
+    journal.undo()
+    assert tree(copy) == before

@@ -16,6 +16,10 @@ with it). It is the same as one that is forked when the job comes, as long as ne
 below its world change: a reload and `renew` discard it, and so does its age. So does a cancel, after which no process
 of tests is to be left.
 
+A file that the server has open, to be written to, is one for all jobs, past each layer and each restored tree: a
+database or a log that an import has opened. What one job writes there another one would read. So each job opens such
+files again by their names, in its world, at the same offset.
+
 A job has ended when its process was reaped; then its process group is killed, on Linux also every process that it left
 behind (the server is a "child subreaper": orphans become its children, whatever they did to their session), and its
 directory is deleted. Where jobs share the sandbox, the answer is sent after that: the next job finds nothing of it. In
@@ -34,6 +38,7 @@ import contextlib
 import os
 import select
 import signal
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -41,6 +46,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...isolation import descendants, guard
+from ...isolation.descriptors import OpenFile, open_files
 from .channel import Channel, TestCount
 from .file_edit import FileEdit
 from .job_process import Job, JobProcess
@@ -70,6 +76,7 @@ class ForkServer:
         self._waiting: JobProcess | None = None  # forked ahead
         self._before = descendants.children()  # another server; what collecting the tests has started for them
         self._shares_memory = False
+        self._written: list[tuple[OpenFile, str]] = []  # files that are open to be written to, with their names
         self._wake, self._waker = os.pipe()
         self._job: Job | None = None  # in a forked process
 
@@ -81,6 +88,9 @@ class ForkServer:
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._shares_memory = self._world.shares_memory()
+        with contextlib.suppress(OSError):  # this system has no list of them
+            log, files = os.fstat(2), [each for each in open_files() if each.kind == stat.S_IFREG and each.has_name]
+            self._written = [(each, each.name) for each in files if not (each.is_read_only or each.is_same(log))]
         while self._step():
             if self._job is not None:
                 return self._job
@@ -218,11 +228,19 @@ class ForkServer:
                 self._world.put_guarded(edit, [job.writer], os.fstat(2))
                 if self._shares_memory:
                     guard.end()
-            elif edit is not None:
-                self._world.put(edit)
+            else:
+                self._own_files()
+                if edit is not None:
+                    self._world.put(edit)
         except Exception as error:
             job.fail(error, begun=False)
         self._job = replace(job, message=message)
+
+    def _own_files(self) -> None:
+        """In the forked process: write to the files of its world, and not to those of all jobs."""
+        for file, name in self._written:
+            with contextlib.suppress(OSError):  # too large for the layer: it stays shared
+                file.open_again(name)
 
     def _read(self, job: JobProcess) -> None:
         job.read()

@@ -8,7 +8,6 @@ interpreter's own counters (`code_runs`). It begins before pytest is imported: p
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
 import sys
@@ -20,7 +19,9 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...isolation import descendants, guard
+from ...isolation import descendants
+from ...isolation.descriptors import OpenFile, open_files
+from ...isolation.guard import shared_memory
 from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
 from .loaded_modules import file_of, loaded_files
@@ -232,17 +233,15 @@ def _shared_with_forks() -> set[object]:
 
     The files of pytest in which it captures what is printed have no name on the disk.
     """
-    found = set[object]()
-    with contextlib.suppress(OSError):  # this system has no such list
-        for name in os.listdir("/dev/fd"):
-            with contextlib.suppress(OSError):  # that of the listing is closed
-                status, flags = os.fstat(int(name)), fcntl.fcntl(int(name), fcntl.F_GETFL)
-                is_written = status.st_nlink > 0 and flags & os.O_ACCMODE != os.O_RDONLY
-                kind = stat.S_IFMT(status.st_mode)
-                if is_written if kind == stat.S_IFREG else kind not in (stat.S_IFCHR, stat.S_IFDIR):
-                    found.add((status.st_dev, status.st_ino))
-        found |= guard.shared_memory()
-    return found
+    with contextlib.suppress(OSError):  # this system has no such lists
+        return {(each.status.st_dev, each.status.st_ino) for each in open_files() if _is_shared(each)} | shared_memory()
+    return set()
+
+
+def _is_shared(file: OpenFile) -> bool:
+    if file.kind == stat.S_IFREG:
+        return file.has_name and not file.is_read_only
+    return file.kind not in (stat.S_IFCHR, stat.S_IFDIR)
 
 
 class CallingFile:

@@ -2,10 +2,13 @@
 
 Theory of operation
 -------------------
-`Journal(directory, pristine)` notes of every entry its type and permissions, size, inode, modification and change time:
-one walk, no file is opened. `undo` walks again. What differs from the note is made again from `pristine`, a second copy
-of the directory that no test knows of; what the note does not know is deleted. A process that still runs can write
-after the walk: end the mutant's processes first.
+`Journal(directory, pristine, kept)` notes of every entry its type and permissions, size, inode, modification and change
+time: one walk, no file is opened. `undo` walks again. What differs from the note is made again from `pristine`, a
+second copy of the directory that no test knows of; what the note does not know is deleted. A process that still runs
+can write after the walk: end the mutant's processes first.
+
+Importing the project may have made files, or changed some, before the journal begins: a database, a log. So what
+differs from `pristine` then is copied to `kept`, and made again from there.
 
 Why times are enough here, though the clock of a file system may stand still for 4 ms: a restored file gets the (old)
 modification time of its original, so a write in the same tick changes that; and a program that sets the modification
@@ -29,10 +32,16 @@ Note = tuple[int, int, int, int, int]
 class Journal:
     """The state of `directory` that every `undo` returns to."""
 
-    def __init__(self, directory: str, pristine: str) -> None:
-        """Raises OSError when the directory can't be read."""
-        self._directory, self._pristine = directory, pristine
+    def __init__(self, directory: str, pristine: str, kept: str) -> None:
+        """`kept` is a directory to make, where something is to be kept. Raises OSError."""
+        self._directory, self._pristine, self._kept = directory, pristine, kept
         self._notes = dict(self._walk())
+        self._own: set[str] = set()  # what is in `kept`
+        for path, note in self._notes.items():
+            if self._is_other(path, note):
+                os.makedirs(os.path.join(kept, os.path.dirname(path)), exist_ok=True)
+                _copy(os.path.join(directory, path), os.path.join(kept, path))
+                self._own.add(path)
 
     def undo(self) -> list[str]:
         """Make the directory as it was; -> the relative paths that were not, sorted.
@@ -52,7 +61,7 @@ class Journal:
                 self._restore(path)
         for path in reversed(changed):  # the times of a directory after those of what is in it
             if path in self._notes and stat.S_ISDIR(self._notes[path][0]):
-                shutil.copystat(os.path.join(self._pristine, path), os.path.join(self._directory, path))
+                shutil.copystat(self._source(path), os.path.join(self._directory, path))
         for path in changed:
             if path in self._notes:
                 self._notes[path] = _note(os.lstat(os.path.join(self._directory, path)))
@@ -77,15 +86,29 @@ class Journal:
                 os.unlink(full)
 
     def _restore(self, path: str) -> None:
-        source, target = os.path.join(self._pristine, path), os.path.join(self._directory, path)
-        mode = os.lstat(source).st_mode
-        if stat.S_ISLNK(mode):
-            os.symlink(os.readlink(source), target)
-            shutil.copystat(source, target, follow_symlinks=False)
-        elif stat.S_ISDIR(mode):
-            os.makedirs(target, exist_ok=True)
-        else:
-            shutil.copy2(source, target)
+        _copy(self._source(path), os.path.join(self._directory, path))
+
+    def _source(self, path: str) -> str:
+        return os.path.join(self._kept if path in self._own else self._pristine, path)
+
+    def _is_other(self, path: str, note: Note) -> bool:
+        """Whether `pristine` has not what the directory has."""
+        try:
+            pristine = _note(os.lstat(os.path.join(self._pristine, path)))
+        except OSError:
+            return True
+        return stat.S_IFMT(note[0]) != stat.S_IFMT(pristine[0]) or note[1:3] != pristine[1:3]
+
+
+def _copy(source: str, target: str) -> None:
+    mode = os.lstat(source).st_mode
+    if stat.S_ISLNK(mode):
+        os.symlink(os.readlink(source), target)
+        shutil.copystat(source, target, follow_symlinks=False)
+    elif stat.S_ISDIR(mode):
+        os.makedirs(target, exist_ok=True)
+    else:
+        shutil.copy2(source, target)
 
 
 def _note(status: os.stat_result) -> Note:

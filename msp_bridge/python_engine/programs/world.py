@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Collection
 from functools import cached_property
@@ -44,7 +45,9 @@ class World:
         self._journal: Journal | None = None
         self.refused: dict[str, str] = {}
         self.place = sandbox
+        shutil.rmtree(layers, ignore_errors=True)  # of an earlier host
         layers.mkdir(exist_ok=True)
+        self._layers = layers
         wanted = namespaces.PARTS | {LIMITS, GUARD} if wanted is None else frozenset(wanted)
         if wanted - {GUARD}:
             try:
@@ -97,7 +100,7 @@ class World:
         """
         if "overlay" not in parts and (self._journal is None or self._isolated is not None):
             pristine = self.root if self._isolated is None else self._isolated.covered
-            self._journal = Journal(self.place, pristine)
+            self._journal = Journal(self.place, pristine, str(self._layers / f"kept-{os.getpid()}"))
         return (os.fork(), None) if self._isolated is None else self._isolated.fork(parts)
 
     def enter(self, scratch: Path, parts: Collection[str]) -> None:
