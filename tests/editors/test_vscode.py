@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -24,10 +23,11 @@ SOURCES = ROOT / "editors" / "vscode"
 PROJECT = {
     "pyproject.toml": '[tool.mutmut]\nsource_paths = ["calc"]\n',
     "calc/__init__.py": "",
-    "calc/core.py": "def big(a):\n    return a > 10\n",
-    "tests/test_core.py": "from calc.core import big\n\n\ndef test_big():\n    assert big(50)\n",
+    "calc/core.py": (
+        "def big(a):\n    return a > 10\n\n\ndef twice(a):\n    return a * 2\n\n\ndef untested(a):\n    return a / 2\n"
+    ),
+    "tests/test_core.py": "from calc.core import big, twice\n\n\ndef test_both():\n    assert twice(3) == 6 and big(50)\n",
 }
-
 OTHER = {
     "pyproject.toml": '[tool.mutmut]\nsource_paths = ["rates"]\ntimeout_constant = 6000\n',
     "rates/__init__.py": "",
@@ -61,44 +61,9 @@ def environment(directory: Path) -> dict[str, str]:
 
 @needs_vscode
 @needs_bridge
-async def test_a_trusted_project_shows_its_mutants_and_underlines_survivors(tmp_path: Path) -> None:
-    running = RunningProcesses()
-    shop = tmp_path / "shop"
-    shutil.copytree(ROOT / "examples" / "shop", shop, ignore=shutil.ignore_patterns(".*", "mutants", "__pycache__"))
-    (shop / ".venv").symlink_to(VENV)
-    async with workbench(tmp_path, shop, shop / "src/shop/cart.py", environment(tmp_path)) as window:
-        page = window.page
-        await page.until("Restricted Mode", "def subtotal")
-        assert bridges(shop) == 0
-        await window.trust()
-
-        # all mutants, though nothing is tested yet
-        await window.show_testing()
-        await window.expand("mutmut")
-        await window.expand("src/shop/receipt.py")
-        await page.element(window.row("line 9, number: 1 to 2", "Not yet run"))
-        assert bridges(shop) == 1
-
-        # those of a file: passed where the tests notice them, and skipped where no test runs
-        await window.test("src/shop/receipt.py")
-        await page.element(window.row("line 9, number: 1 to 2", "Passed"))
-        await page.element(window.row("line 11, operator: * to /", "Skipped"))
-
-        # one that no test kills: failed, with the change, and underlined
-        await window.expand("src/shop/cart.py")
-        await window.test("operator: >= to >")
-        await page.element(window.row("operator: >= to >", "Failed"))
-        await page.until("survived: no test fails with this change")
-        await window.command("View: Focus Active Editor Group")
-        await window.command("Go to Next Problem (Error, Warning, Info)")
-        await page.element("document.querySelector('.squiggly-warning')")
-        await page.until('Survived: ">=" -> ">"')
-    assert await running.settled(0) == []
-
-
-@needs_vscode
-@needs_bridge
-async def test_a_save_and_the_cancel_button_are_about_the_tests_of_one_of_two_folders(tmp_path: Path) -> None:
+async def test_two_trusted_folders_show_their_mutants_are_tested_and_cancelled_and_survivors_are_underlined(
+    tmp_path: Path,
+) -> None:
     running, mark = RunningProcesses(), new_mark()
     for name, files in (("one", PROJECT), ("two", OTHER | {"tests/test_slow.py": SLOW.format(mark=mark)})):
         for path, text in files.items():
@@ -108,12 +73,16 @@ async def test_a_save_and_the_cancel_button_are_about_the_tests_of_one_of_two_fo
     both.write_text(json.dumps({"folders": [{"path": "one"}, {"path": "two"}]}))
     async with workbench(tmp_path, both, tmp_path / "one/calc/core.py", environment(tmp_path)) as window:
         page = window.page
+        await page.until("Restricted Mode", "def big")
+        assert bridges(tmp_path / "one") == 0
         await window.trust()
         said = await page.until("msp-bridge was found neither in .venv")
         assert "pip install msp-bridge" in said
         for name in ("one", "two"):
             (tmp_path / name / ".venv").symlink_to(VENV)
         await window.command("Mutation testing: Restart the Server")
+
+        # all mutants, though nothing is tested yet
         await window.show_testing()
         await page.element(window.row("two: mutmut", "Not yet run"))
         await window.expand("one: mutmut")
@@ -129,6 +98,20 @@ async def test_a_save_and_the_cancel_button_are_about_the_tests_of_one_of_two_fo
         await page.press("s", control=True)
         await page.element("document.querySelector('.squiggly-warning')")
         await page.element(window.row("line 3, number: 10 to 11", "Failed"))
+        await page.element(window.row("line 7, operator: * to /", "Not yet run"))
+
+        # those of a file: passed where the tests notice them, and skipped where no test runs
+        await window.test("calc/core.py")
+        await page.element(window.row("line 7, operator: * to /", "Passed"))
+        await page.element(window.row("line 11, operator: / to *", "Skipped"))
+
+        # one that no test kills: with the change, and underlined
+        await window.test("line 3, operator: > to >=")
+        await page.element(window.row("line 3, operator: > to >=", "Failed"))
+        await page.until("survived: no test fails with this change")
+        await window.command("View: Focus Active Editor Group")
+        await window.command("Go to Previous Problem (Error, Warning, Info)")
+        await page.until('Survived: "10" -> "11"')
 
         # the button stops the run: what had no result yet is skipped, and no process is left
         await window.expand("two: mutmut")
