@@ -48,7 +48,9 @@ async def test_a_disk_that_is_full_at_any_moment_is_reported_and_used_when_it_ha
 
 
 @each_kit
-async def test_a_cache_that_is_a_file_is_reported_until_it_is_none(kit: Kit, tmp_path: Path) -> None:
+async def test_a_cache_that_is_a_file_is_reported_and_one_that_vanishes_under_a_warm_server_is_made_anew(
+    kit: Kit, tmp_path: Path
+) -> None:
     root = kit.lay_out(tmp_path / "project")
     (tmp_path / "cache").write_text("")
     async with served(kit, root) as there:
@@ -56,6 +58,8 @@ async def test_a_cache_that_is_a_file_is_reported_until_it_is_none(kit: Kit, tmp
         assert "no private copy can be made in" in refused
         assert "set MSP_BRIDGE_CACHE to a directory elsewhere" in refused
         (tmp_path / "cache").unlink()
+        assert await there.statuses("steady") == RIGHT
+        shutil.rmtree(tmp_path / "cache")
         assert await there.statuses("steady") == RIGHT
 
 
@@ -130,15 +134,6 @@ async def edited(there: Served) -> None:
     assert await there.statuses("steady") == {"steady": "Survived"}
     file.write_text(text)
     assert await there.statuses("steady") == RIGHT
-
-
-@each_kit
-async def test_a_cache_that_vanishes_under_a_warm_server_is_made_anew(kit: Kit, tmp_path: Path) -> None:
-    root = kit.lay_out(tmp_path / "project")
-    async with served(kit, root) as there:
-        assert await there.statuses("steady") == RIGHT
-        shutil.rmtree(tmp_path / "cache")
-        assert await there.statuses("steady") == RIGHT
 
 
 async def test_facts_about_tests_that_can_not_be_recorded_cost_no_verdict(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ HARMS = ("steady", "slow", "leave", "flood")
 
 
 @each_kit
-async def test_a_project_deleted_during_a_run_is_reported_and_found_again(kit: Kit, tmp_path: Path) -> None:
+async def test_a_project_deleted_during_a_run_is_found_again_and_another_in_its_place_is_that_other(
+    kit: Kit, tmp_path: Path
+) -> None:
     root = kit.lay_out(tmp_path / "project", *HARMS)
     right = {harm: kit.status(harm) for harm in HARMS}
     async with served(kit, root, "--jobs", "1") as there:
@@ -41,13 +43,6 @@ async def test_a_project_deleted_during_a_run_is_reported_and_found_again(kit: K
         assert str(root) in refused
         kit.lay_out(root, *HARMS)
         assert await there.statuses() == right
-
-
-@each_kit
-async def test_a_project_that_another_takes_the_place_of_is_that_other(kit: Kit, tmp_path: Path) -> None:
-    root = kit.lay_out(tmp_path / "project", "steady")
-    async with served(kit, root, "--jobs", "1") as there:
-        assert await there.statuses() == {"steady": "Killed"}
         root.rename(tmp_path / "before")
         kit.lay_out(root, "steady", "leave")
         other = Path(kit.source).with_name(f"other{Path(kit.source).suffix}")
@@ -60,23 +55,9 @@ async def test_a_project_that_another_takes_the_place_of_is_that_other(kit: Kit,
 
 
 @each_kit
-async def test_tests_that_turn_red_are_reported_until_they_are_green(kit: Kit, tmp_path: Path) -> None:
-    root = kit.lay_out(tmp_path / "project")
-    tests = root / kit.tests
-    text = tests.read_text()
-    async with served(kit, root, "--jobs", "1") as there:
-        assert await there.statuses() == {"steady": "Killed"}
-        tests.write_text(kit.red)
-        refused = await there.refusal("mutationTest")
-        assert "test_red" in refused
-        assert "it is red" in refused
-        assert mutants_of(await there.client.request("discover")), "discovery runs no test"
-        tests.write_text(text)
-        assert await there.statuses() == {"steady": "Killed"}
-
-
-@each_kit
-async def test_a_source_that_is_no_code_any_more_has_no_mutants_and_spoils_no_other(kit: Kit, tmp_path: Path) -> None:
+async def test_red_tests_are_reported_until_they_are_green_and_a_source_that_is_no_code_spoils_no_other(
+    kit: Kit, tmp_path: Path
+) -> None:
     root = kit.lay_out(tmp_path / "project", "steady", "leave")
     source = root / kit.source
     text = source.read_text()
@@ -85,6 +66,13 @@ async def test_a_source_that_is_no_code_any_more_has_no_mutants_and_spoils_no_ot
     async with served(kit, root, "--jobs", "1") as there:
         right = {"steady": "Killed", "leave": kit.status("leave")}
         assert await there.statuses() == right
+        tests, green = root / kit.tests, (root / kit.tests).read_text()
+        tests.write_text(kit.red)
+        refused = await there.refusal("mutationTest")
+        assert "test_red" in refused
+        assert "it is red" in refused
+        assert mutants_of(await there.client.request("discover")), "discovery runs no test"
+        tests.write_text(green)
         for broken in (b"def ((", b"\0" * 5000, b"\xff\xfe\xfd", b""):
             other.write_bytes(broken)
             found = mutants_of(await there.client.request("discover"))

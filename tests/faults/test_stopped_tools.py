@@ -49,23 +49,16 @@ async def in_full_flight(there: Served) -> int:
 
 
 @each_kit
-async def test_a_cancel_and_the_end_of_the_client_are_answered_though_the_tool_is_stopped(
+async def test_a_cancel_another_request_and_the_end_of_the_client_are_answered_though_the_tool_is_stopped(
     kit: Kit, tmp_path: Path
 ) -> None:
     root = kit.lay_out(tmp_path / "project", "steady", "hang")
-    async with served(kit, root, "--jobs", "1") as there:
+    async with served(kit, root, "--jobs", "2") as there:
         assert await there.statuses("steady") == {"steady": "Killed"}
         request = await in_full_flight(there)
         await there.client.cancelled(request)
         signal_tools(there, signal.SIGCONT)  # those that had nothing to do with the request still wait
         assert await there.statuses("steady") == {"steady": "Killed"}
-        await in_full_flight(there)  # and the client ends
-
-
-@each_kit
-async def test_another_request_gets_its_verdicts_though_the_tool_was_stopped(kit: Kit, tmp_path: Path) -> None:
-    root = kit.lay_out(tmp_path / "project", "steady", "hang")
-    async with served(kit, root, "--jobs", "2") as there:
         steady = (await there.mutants())["steady"]
         request = await in_full_flight(there)
         other = await there.client.ask("mutationTest", {"mutants": {kit.source: {"mutants": [steady]}}})
@@ -75,3 +68,4 @@ async def test_another_request_gets_its_verdicts_though_the_tool_was_stopped(kit
         assert [mutant["status"] for _, mutant in there.client.take_results() if mutant["id"] == steady["id"]] == [
             "Killed"
         ]
+        await in_full_flight(there)  # and the client ends
