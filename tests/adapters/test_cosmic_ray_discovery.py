@@ -18,7 +18,6 @@ from support.strays import busy
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
 from msp_bridge.python_engine import PythonSource
 from msp_bridge.source import SourceText
-from msp_bridge.testing import RunningProcesses
 
 ODD = '''# é 🐍 odd code
 import functools, os
@@ -241,14 +240,6 @@ async def test_what_leaves_nothing_is_shown_by_the_smallest_code_around_it_that_
     assert nothing.replacement.strip() == "a"
 
 
-async def test_only_what_is_in_scope_is_discovered(tmp_path: Path) -> None:
-    root = copied("cr_flat", tmp_path)
-    async with adapter_on(root) as adapter:
-        assert {mutant.path for mutant in await discovered(adapter, "calc/core.py")} == {"calc/core.py"}
-        assert await discovered(adapter, "tests/") == []
-        assert await discovered(adapter, "calc/") == await discovered(adapter)
-
-
 async def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
     root = project(tmp_path, {"a.py": b"x = 1\n", "b.py": b"x = '\xff'\n"})
     async with adapter_on(root) as adapter:
@@ -259,41 +250,6 @@ async def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
 
 
 LONG_SUM = ("def f(a):\n    return " + " + ".join(["a"] * 5000) + "\n").encode()  # takes cosmic-ray many seconds
-
-
-async def test_a_module_that_takes_too_long_is_left_out_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("msp_bridge.python_engine.listing_program.FILE_TIMEOUT_S", 3.0)
-    monkeypatch.setattr("msp_bridge.python_engine.listing_program.KILOBYTE_TIMEOUT_S", 0.0)
-    root = project(tmp_path, {"bad.py": LONG_SUM, "good.py": b"x = 1 + 1\n"})
-    async with adapter_on(root) as adapter:
-        assert {mutant.path for mutant in await discovered(adapter)} == {"m/good.py"}
-        [told] = await unusable(adapter)
-        assert told.startswith("m/bad.py: cosmic-ray can't mutate it: it has not found them within 3 s")
-
-
-async def test_a_module_that_takes_long_holds_up_no_other_request(tmp_path: Path) -> None:
-    root = project(tmp_path, {"bad.py": LONG_SUM, "good.py": b"x = 1 + 1\n"})
-    async with adapter_on(root) as adapter:
-        slow = asyncio.create_task(discovered(adapter, "m/bad.py"))
-        await asyncio.sleep(0)  # it comes first
-        assert {mutant.path for mutant in await discovered(adapter, "m/good.py")} == {"m/good.py"}
-        assert not slow.done()
-        slow.cancel()
-        await asyncio.wait([slow])
-
-
-async def test_a_cancelled_discovery_ends_what_cosmic_ray_is_busy_with(tmp_path: Path) -> None:
-    root = project(tmp_path, {"bad.py": LONG_SUM})
-    async with adapter_on(root) as adapter:
-        before = RunningProcesses()
-        discovering = asyncio.create_task(discovered(adapter))
-        await busy("discovery")
-        discovering.cancel()
-        await asyncio.wait([discovering])
-        assert discovering.cancelled()
-        assert await before.settled(0) == []
 
 
 async def test_a_killed_discovery_is_begun_again_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

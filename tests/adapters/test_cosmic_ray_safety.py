@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import os
 import random
 import signal
@@ -75,49 +74,6 @@ async def test_a_timeout_ends_the_tests_and_all_that_they_started(lasting: Path)
         mutants = (await discovered(adapter))[:1]
         (result,) = await results_of(adapter, mutants)
     assert result.status is Status.TIMEOUT
-
-
-async def test_no_mutant_starts_while_nobody_asks(lasting: Path) -> None:
-    root = lasting / "project"
-    root.mkdir()
-    log = lasting / "log"
-    (root / "m.py").write_text("x = 1\ny = 2\nz = 3\n")
-    (root / "tests.py").write_text(f"import m\nopen({str(log)!r}, 'a').write('ran\\n')\nassert m.x == 1\n")
-    (root / "cosmic-ray.toml").write_text(
-        '[cosmic-ray]\nmodule-path = "m.py"\ntimeout = 20\ntest-command = "python tests.py"\n'
-    )
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        async with contextlib.aclosing(adapter.test(mutants)) as older:
-            await anext(older)
-            ran = log.read_text().count("ran")
-            assert len(await results_of(adapter, mutants[:2])) == 2
-            assert log.read_text().count("ran") == ran + 2  # one process tests all: it would have come first
-            rest = [result async for result in older]
-    assert len(rest) == len(mutants) - 1
-
-
-async def test_a_newer_request_does_not_wait_for_an_older_one(lasting: Path) -> None:
-    root = copied("cr_src", lasting)
-    order = io.StringIO()
-
-    async def take(name: str, results: AsyncGenerator[Result, None]) -> None:
-        async with contextlib.aclosing(results):
-            async for _ in results:
-                order.write(name)
-
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        older = adapter.test(mutants)
-        await anext(older)
-        waiting = asyncio.ensure_future(anext(older))  # it has the only worker, and will want it again
-        await asyncio.sleep(0)
-        newer = asyncio.create_task(take("N", adapter.test(mutants[:3])))
-        await waiting
-        await take("o", older)
-        await newer
-    assert order.getvalue().count("N") == 3
-    assert order.getvalue().endswith("oo")  # it had its results while the older one still had mutants to test
 
 
 async def test_tests_that_something_kills_are_run_once_more(lasting: Path) -> None:

@@ -14,7 +14,6 @@ from support.servers import ScriptedProject, Server, on_socket, on_stdio, over_m
 from support.socket_servers import TOKEN, SocketServer, socket_server, the_token
 
 from msp_bridge.access import gate
-from msp_bridge.jsonrpc import connection
 from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER
 from msp_bridge.jsonrpc.streams import KEEPALIVE, SocketStream
 
@@ -83,29 +82,6 @@ async def test_clients_are_counted_with_a_token_too(
         assert (await second.receive())["error"]["code"] == -32000
         assert await second.ended() == b""
         assert await first.request("configure") == VERSION
-
-
-async def test_one_request_too_many_is_an_error_and_the_others_go_on(
-    project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "MAX_OPEN", 3)
-    project.write("a.py", "1")
-    project.script(discovery={"after": "gate"})
-    async with socket_server(project) as server:
-        client, other = await server.connect(), await server.connect()
-        waiting = [await client.ask("discover") for _ in range(3)]
-        with pytest.raises(Refused) as refused:
-            await client.request("configure")
-        assert refused.value.code == -32803
-        assert refused.value.message == (
-            "3 requests are running already, or have answers that are not read yet; read those, wait for one of the "
-            "requests, or cancel it"
-        )
-        assert await other.request("configure") == VERSION, "the limit is each client's own"
-        project.open("gate")
-        for id in waiting:
-            assert len((await client.result(id))["files"]) == 1
-        assert await client.request("configure") == VERSION
 
 
 @pytest.mark.parametrize("channel", ["stdio", "tcp"])

@@ -15,7 +15,7 @@ from lsprotocol import types
 from support.dialects import opened as opened_workspaces
 from support.lsp_client import CAPABILITIES, LspClient
 from support.memory_stream import MemoryStream
-from support.msp_client import ReaderWriter, Refused, framed
+from support.msp_client import ReaderWriter, Refused
 from support.servers import ScriptedProject, launched, memory_of, on_stdio, until
 
 import msp_bridge
@@ -180,16 +180,6 @@ async def test_nothing_is_served_before_initialize_nor_after_shutdown(
     assert await client.request("shutdown") is None
     assert await code_of("shutdown") == -32600
     assert await code_of("textDocument/hover") == -32600
-
-
-async def test_what_is_no_message_is_refused_and_the_session_goes_on(
-    client: LspClient, project: ScriptedProject
-) -> None:
-    await client.begin(uri(project, ""))
-    await client.send(framed(b"{"), framed(b"[]"), framed(b'{"jsonrpc": "2.0", "method": "$/unknown"}'))
-    codes = [(await client.receive())["error"]["code"] for _ in range(2)]
-    assert codes == [-32700, -32600]
-    assert await client.request("shutdown") is None
 
 
 async def test_what_lsp_has_besides_is_refused_or_ignored(client: LspClient, project: ScriptedProject) -> None:

@@ -46,13 +46,6 @@ async def rejection(client: Client) -> dict[str, Any]:
     return answer
 
 
-async def test_a_client_that_shows_the_token_is_served(server: SocketServer) -> None:
-    client = await server.authenticated()
-    assert await client.request("configure") == {"version": "0.4.0"}
-    assert await client.request("mutationTest") == {"files": {}}
-    assert len(client.take_results()) == 1
-
-
 async def test_what_follows_the_token_in_the_same_chunk_is_served(server: SocketServer) -> None:
     client = await server.connect()
     await client.send(
