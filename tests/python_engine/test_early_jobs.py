@@ -87,13 +87,6 @@ def are_those_of_fresh_processes(results: dict[str, Result]) -> bool:
     return bool(quiet and killed) and survived == quiet and killed == results.keys() - quiet
 
 
-async def test_they_have_the_verdicts_of_fresh_processes(tmp_path: Path) -> None:
-    async with Trial.of(files(), tmp_path) as trial:
-        results = await when_in_forks(trial)
-    assert in_forks(results) == {"pkg.m.x_checked__mutmut_2"}
-    assert are_those_of_fresh_processes(results)
-
-
 async def test_where_jobs_share_a_tree_no_server_collects_beside_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,12 +98,15 @@ async def test_where_jobs_share_a_tree_no_server_collects_beside_them(
     assert all(map(are_those_of_fresh_processes, results))
 
 
-async def test_after_an_edit_they_are_forks_of_another_server(tmp_path: Path) -> None:
+async def test_they_have_the_verdicts_of_fresh_processes_and_are_forks_of_another_server_after_an_edit(
+    tmp_path: Path,
+) -> None:
     async with Trial.of(files(), tmp_path) as trial:
         before = await when_in_forks(trial)
         trial.edit("pkg/m.py", 'name + "!"', 'name + "?"')
         after = await when_in_forks(trial)
-    assert in_forks(before)
+    assert in_forks(before) == {"pkg.m.x_checked__mutmut_2"}
+    assert are_those_of_fresh_processes(before)
     assert in_forks(after)
     assert are_those_of_fresh_processes(after)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import psutil
 import pytest
@@ -91,6 +90,9 @@ async def test_an_edit_of_a_body_is_reloaded_and_tested_as_it_is(tmp_path, caplo
         }
         of_second = [result for name, result in results.items() if "x_second" in name]
         assert {result.covered_by for result in of_second} == {("tests/test_m.py::test_second",)}
+        trial.edit("pkg/m.py", "return b + 1", "return b + 2")
+        statuses = {result.status for name, result in (await trial.test()).items() if "x_second" in name}
+        assert statuses <= {Status.SURVIVED, Status.NO_COVERAGE}, "both tests that run it fail without a mutant"
 
 
 LATE_TESTS = b"""def test_first():
@@ -215,50 +217,6 @@ async def test_what_ran_at_import_and_what_several_tests_may_run_needs_new_serve
             assert how(caplog) == ["started"], new
 
 
-async def test_an_edit_that_breaks_a_test_is_seen_at_once(tmp_path):
-    async with Trial.of(FILES, tmp_path) as trial:
-        await trial.host()
-        trial.edit("pkg/m.py", "return a + 1", "return a + 2")
-        results = await trial.test()
-        assert {result.status for name, result in results.items() if "x_second" in name} <= {
-            Status.SURVIVED,
-            Status.NO_COVERAGE,
-        }, "both tests that run it fail without a mutant"
-
-
-INSTALL = "install the project editable"
-WAYS = {  # in which the tests come to import another tree, and what leads them back
-    "site-packages": INSTALL,
-    "PYTHONPATH": "PYTHONPATH",
-    "pythonpath": "the setting `pythonpath` of pytest",
-    "conftest.py": "conftest.py",
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_copy_that_is_installed_elsewhere_is_refused_by_its_path(way, tmp_path, monkeypatch):
-    """An editable install of this tree changes nothing for a directory that comes before it."""
-    installed = tmp_path / "other"
-    (installed / "pkg").mkdir(parents=True)
-    (installed / "pkg/__init__.py").write_text("")
-    (installed / "pkg/m.py").write_bytes(SOURCE)
-    here = {path.replace("pkg/", "lib/pkg/"): content for path, content in FILES.items()}
-    here["pyproject.toml"] = TABLE.replace(b'"pkg"', b'"lib"')
-    python = environment(tmp_path / "environment", {"other.pth": f"{installed}\n"} if way == "site-packages" else {})
-    repair(python)
-    if way == "PYTHONPATH":
-        monkeypatch.setenv(way, str(installed))
-    if way == "pythonpath":
-        here["pyproject.toml"] += f'[tool.pytest.ini_options]\npythonpath = ["lib/none", "{installed}"]\n'.encode()
-    if way == "conftest.py":
-        here[way] = f"import sys\nsys.path.insert(0, {str(installed)!r})\n".encode()
-    async with Trial.of(here, tmp_path, python=python) as trial:
-        with pytest.raises(ToolError, match=r"tests import pkg.* from .*other/pkg/.*, not from this ") as raised:
-            await trial.test()
-    assert raised.value.remedy is not None
-    assert [each for each in WAYS.values() if each in raised.value.remedy] == [WAYS[way]]
-
-
 FINDER = """import importlib.util, sys
 
 MAPPING = {{"pkg": {package!r}}}
@@ -274,26 +232,42 @@ sys.meta_path.append(Finder)
 """
 
 
-@pytest.mark.parametrize("installed", ["path", "finder"])
-async def test_an_editable_install_of_another_checkout_is_refused_by_its_path(tmp_path, installed):
-    """A worktree, or a copied project, with the environment of the first: its own `pytest` tests the other tree."""
-    here = {path.replace("pkg/", "src/pkg/"): content for path, content in FILES.items()}
-    here["pyproject.toml"] = TABLE.replace(b'"pkg"', b'"src"')
-    other = tmp_path / "other/src/pkg"
-    other.mkdir(parents=True)
-    (other / "__init__.py").write_text("")
-    (other / "m.py").write_bytes(SOURCE)
-    files = {"other.pth": f"{other.parent}\n"}
-    if installed == "finder":
-        finder = "__editable___pkg_finder"
-        files = {"other.pth": f"import {finder}\n", f"{finder}.py": FINDER.format(package=str(other))}
-    python = environment(tmp_path / "environment", files)
+INSTALL = "install the project editable"
+WAYS = {  # in which the tests come to import another tree, and what leads them back
+    "site-packages": INSTALL,
+    "finder": INSTALL,  # as setuptools installs another checkout editable
+    "PYTHONPATH": "PYTHONPATH",
+    "pythonpath": "the setting `pythonpath` of pytest",
+    "conftest.py": "conftest.py",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_copy_that_is_installed_elsewhere_is_refused_by_its_path(way, tmp_path, monkeypatch):
+    """An editable install of this tree changes nothing for a directory that comes before it."""
+    installed = tmp_path / "other"
+    (installed / "pkg").mkdir(parents=True)
+    (installed / "pkg/__init__.py").write_text("")
+    (installed / "pkg/m.py").write_bytes(SOURCE)
+    here = {path.replace("pkg/", "lib/pkg/"): content for path, content in FILES.items()}
+    here["pyproject.toml"] = TABLE.replace(b'"pkg"', b'"lib"')
+    files = {
+        "site-packages": {"other.pth": f"{installed}\n"},
+        "finder": {"other.pth": "import finder\n", "finder.py": FINDER.format(package=str(installed / "pkg"))},
+    }
+    python = environment(tmp_path / "environment", files.get(way))
     repair(python)
+    if way == "PYTHONPATH":
+        monkeypatch.setenv(way, str(installed))
+    if way == "pythonpath":
+        here["pyproject.toml"] += f'[tool.pytest.ini_options]\npythonpath = ["lib/none", "{installed}"]\n'.encode()
+    if way == "conftest.py":
+        here[way] = f"import sys\nsys.path.insert(0, {str(installed)!r})\n".encode()
     async with Trial.of(here, tmp_path, python=python) as trial:
-        with pytest.raises(
-            ToolError, match=r"tests import pkg.* from .*/other/src/pkg/.*, not from this .*pip install -e"
-        ):
+        with pytest.raises(ToolError, match=r"tests import pkg.* from .*other/pkg/.*, not from this ") as raised:
             await trial.test()
+    assert raised.value.remedy is not None
+    assert {each for each in WAYS.values() if each in raised.value.remedy} == {WAYS[way]}
 
 
 ORDERED = {
@@ -347,22 +321,10 @@ def test_first():
 """
 
 
-@pytest.fixture
-def held(tmp_path, monkeypatch):
-    """Files of a project whose test never ends while LIMIT is 4, and where the test notes the LIMIT that it sees."""
-    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")  # else the notes would be dropped
-    notes = tmp_path / "notes"
-    return {**FILES, "tests/test_m.py": HELD.format(notes=str(notes)).encode()}, notes
-
-
 async def until(is_so):
     async with asyncio.timeout(120):
         while not is_so():
             await asyncio.sleep(0.02)
-
-
-def is_tested_with(notes: Path, limit: int) -> bool:
-    return str(limit) in notes.read_text().split()
 
 
 def hosts() -> list[psutil.Process]:
@@ -377,6 +339,8 @@ def preparations() -> list[str]:
 async def test_a_restart_begins_when_mutants_are_listed_and_not_when_their_verdicts_are_wanted(tmp_path, caplog):
     caplog.set_level("INFO")
     async with Trial.of(FILES, tmp_path) as trial:
+        await trial.discover()
+        assert preparations() == [], "who only lists mutants has no test run"
         await trial.test()
         trial.edit("pkg/m.py", "LIMIT = 3", "LIMIT = 4")
         mutants = await trial.discover()
@@ -386,46 +350,36 @@ async def test_a_restart_begins_when_mutants_are_listed_and_not_when_their_verdi
         assert {result.status for name, result in results.items() if "x_second" in name} == {Status.KILLED}
 
 
-async def test_who_only_lists_mutants_has_no_test_run(tmp_path):
-    async with Trial.of(FILES, tmp_path) as trial:
-        await trial.discover()
-        assert preparations() == []
+async def test_a_preparation_ends_with_a_further_edit_a_cancel_and_the_bridge(tmp_path, monkeypatch):
+    """Its test notes the LIMIT that it sees, and never ends while that is 4."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")  # else the notes would be dropped
+    notes = tmp_path / "notes"
 
+    async def being_prepared(before: str):
+        notes.write_text("")
+        trial.edit("pkg/m.py", before, "LIMIT = 4")
+        mutants = await trial.discover()
+        await until(lambda: notes.read_text().startswith("4 "))
+        return mutants
 
-async def test_a_preparation_whose_files_have_changed_again_is_given_up(tmp_path, held):
-    files, notes = held
-    async with Trial.of(files, tmp_path) as trial:
+    async with Trial.of({**FILES, "tests/test_m.py": HELD.format(notes=str(notes)).encode()}, tmp_path) as trial:
         await trial.test()
-        trial.edit("pkg/m.py", "LIMIT = 3", "LIMIT = 4")
-        await trial.discover()
-        await until(lambda: is_tested_with(notes, 4))  # and never ends
+        await being_prepared("LIMIT = 3")
         trial.edit("pkg/m.py", "LIMIT = 4", "LIMIT = 5")
         results = await trial.test()
-        assert is_tested_with(notes, 5)
+        assert notes.read_text().startswith("4 5 ")
         assert {result.status for name, result in results.items() if "x_first" in name} == {Status.KILLED}
 
-
-async def test_the_cancel_of_a_request_that_waits_for_a_preparation_ends_it(tmp_path, held):
-    files, notes = held
-    async with Trial.of(files, tmp_path) as trial:
-        await trial.test()
-        trial.edit("pkg/m.py", "LIMIT = 3", "LIMIT = 4")
-        mutants = await trial.discover()
-        await until(lambda: is_tested_with(notes, 4))
+        mutants = await being_prepared("LIMIT = 5")
         request = asyncio.create_task(trial.test(mutants))
         await until(lambda: trial.adapter._engine._running)
         request.cancel()
         await asyncio.wait([request])
         assert (request.cancelled(), hosts(), preparations()) == (True, [], [])
 
-
-async def test_the_end_of_the_bridge_ends_a_preparation(tmp_path, held):
-    files, notes = held
-    async with Trial.of(files, tmp_path) as trial:
+        trial.edit("pkg/m.py", "LIMIT = 4", "LIMIT = 6")
         await trial.test()
-        trial.edit("pkg/m.py", "LIMIT = 3", "LIMIT = 4")
-        await trial.discover()
-        await until(lambda: is_tested_with(notes, 4))
+        await being_prepared("LIMIT = 6")
     assert (hosts(), preparations()) == ([], [])
 
 
