@@ -95,19 +95,6 @@ async def service() -> AsyncIterator[int]:
 
 
 @pytest.mark.usefixtures("permitted")
-async def test_tests_of_several_requests_listen_on_a_port_that_the_machine_uses(lasting: Path) -> None:
-    async with service() as port:
-        spec = f"""
-        import net from 'node:net';
-        before((done) => {{ net.createServer().listen({port}, '127.0.0.1', done).on('error', done).unref(); }});
-        """
-        root = project(lasting, spec)
-        async with adapter_on(root) as adapter:
-            (one, *_), (other, *_) = await asyncio.gather(some_results(adapter), some_results(adapter))
-    assert one.status is other.status is Status.KILLED
-
-
-@pytest.mark.usefixtures("permitted")
 async def test_tests_that_need_the_network_of_the_machine_keep_it(
     lasting: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

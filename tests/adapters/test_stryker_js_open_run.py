@@ -109,14 +109,6 @@ async def test_of_several_runs_that_are_open_the_one_with_the_files_goes_on(star
         assert lines(starts) == before + 2
 
 
-async def test_other_files_are_tested_by_another_run(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
-    async with adapter_on(root) as adapter:
-        price, unicode = await some_of(adapter, "lib/price.js", 2), await some_of(adapter, "lib/unicode.js", 2)
-        for mutants in (price, unicode, price, price + unicode, unicode):
-            assert statuses(await results_of(adapter, mutants)).keys() == set(mutants)
-
-
 async def test_nothing_of_it_is_there_when_its_time_is_over(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root, settings={"warm": 0.3}) as adapter:

@@ -153,7 +153,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_discovery.py": ("command line",),
     "adapters/test_stryker_js_faults.py": ("command line",),
     # The network of the machine: `isolation/` and `test_generic_isolation.py` have it, and the way back from it, without StrykerJS.
-    "adapters/test_stryker_js_isolation.py": ("command line", "portable", "listen_on_a_port", "need_the_network"),
+    "adapters/test_stryker_js_isolation.py": ("command line", "portable", "need_the_network"),
     "adapters/test_stryker_js_kept_listings.py": ("command line",),
     # Further layouts: each package manager has the one that asks most of it, and the core has each command.
     "adapters/test_stryker_js_install.py": (
@@ -288,20 +288,13 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "toolkit/test_install.py": ("test_each_command_installs_what_it_names[-m venv]",),
     "dialects/test_test_runner.py": ("is_served[socket]",),
     # The same at other moments, or in one more project.
-    "adapters/test_cosmic_ray_conformance.py": ("cr_src", "no_process[0-", "no_process[2-"),
+    "adapters/test_cosmic_ray_conformance.py": ("cr_src", "no_process[0-"),
     "adapters/test_stryker_net_conformance.py": ("net_repo",),
-    "adapters/test_cosmic_ray_safety.py": (
-        "no_status[1]",
-        "no_status[2]",
-        "no_status[3]",
-        "no_status[4]",
-        "no_status[5]",
-    ),
+    "adapters/test_cosmic_ray_safety.py": ("no_status[1]",),
     "adapters/test_stryker_net_copies.py": ("at_any_moment_leaves_nothing[1]", "nothing[2]", "nothing[3]"),
     # With random requests, edits and moments; each kind of request, edit and kill has a test of its own.
     "soak/test_soak.py": (),
     "real/test_incremental_edits.py": (),
-    "real/test_kills.py": (),
     # Kills, faults, edits and frameworks with the real Stryker.NET: a test has its verdicts, and the scripted one keeps all
     # promises and fails.
     "adapters/test_stryker_net_preparing.py": (
@@ -315,7 +308,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # More similar ways to go on with what is open.
     "adapters/test_stryker_js_process_state.py": ("[command line]",),
     "adapters/test_stryker_js_open_run.py": (
-        "test_other_files_are_tested_by_another_run",
         "test_no_time_at_all_lets_nothing_stay",
         "test_what_a_mutant_leaves_behind_reaches_no_later_request",  # `test_stryker_js_process_state.py`: no other mutant
     ),
@@ -343,7 +335,6 @@ LONG = (
     "real/test_incremental_dependencies.py",
     "real/test_incremental_edits.py",
     "real/test_libraries.py",
-    "real/test_kills.py",
     "real/test_polyglot.py",
     "soak/test_soak.py",
     "test_oracle.py",
