@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.files import written
 
 from msp_bridge.adapter import BaselineError, Mutant, Result, Status
 from msp_bridge.isolation import namespaces
@@ -23,12 +24,6 @@ def test_add():
 """
 
 
-def write(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-
-
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # plug-ins that no test here needs take a second to load
@@ -36,7 +31,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    write(tmp_path / "project", {"calc.py": CALC, "test_calc.py": TESTS})
+    written(tmp_path / "project", {"calc.py": CALC, "test_calc.py": TESTS})
     return tmp_path / "project"
 
 
@@ -80,7 +75,7 @@ async def test_a_mutant_has_the_verdict_of_its_tests(root: Path, isolated: bool)
 
 
 async def test_a_conftest_that_breaks_and_no_tests_left_are_kills(root: Path, isolated: bool) -> None:
-    write(root, {"conftest.py": "import calc\nvalue = calc.add(1, 1) // 2\ncollect_ignore = []\n"})
+    written(root, {"conftest.py": "import calc\nvalue = calc.add(1, 1) // 2\ncollect_ignore = []\n"})
     await check_verdicts(
         root,
         isolated,
@@ -98,14 +93,14 @@ async def test_a_mutant_of_a_place_that_is_not_there_has_no_verdict(root: Path) 
 async def test_tests_that_name_the_projects_own_path_see_the_mutant(root: Path, isolated: bool) -> None:
     if not isolated:
         pytest.skip("without namespaces the copy is not at the project's own path")
-    write(root, {"test_calc.py": f"import sys\nsys.path.insert(0, {str(root)!r})\n" + TESTS})
+    written(root, {"test_calc.py": f"import sys\nsys.path.insert(0, {str(root)!r})\n" + TESTS})
     await check_verdicts(root, isolated, ("a + b", "a - b", Status.KILLED, "a test failed"))
 
 
 async def test_an_editable_installs_path_does_not_hide_the_mutant(root: Path, tmp_path: Path) -> None:
     (root / "src").mkdir()
     (root / "calc.py").rename(root / "src" / "calc.py")
-    write(tmp_path / "site", {"sitecustomize.py": f"import sys\nsys.path.append({str(root / 'src')!r})\n"})
+    written(tmp_path / "site", {"sitecustomize.py": f"import sys\nsys.path.append({str(root / 'src')!r})\n"})
     oracle = await Oracle.of(
         root, pytest_command(sys.executable), isolated=False, environment={"PYTHONPATH": str(tmp_path / "site")}
     )
@@ -117,7 +112,7 @@ async def test_environments_stay_where_they_are_and_caches_are_not_copied(root: 
     stale += (
         "    assert (here / '.venv' / 'marker').read_text() == 'x'\n    assert not (here / '.pytest_cache').exists()\n"
     )
-    write(root, {".venv/marker": "x", ".pytest_cache/x": "", "test_places.py": stale})
+    written(root, {".venv/marker": "x", ".pytest_cache/x": "", "test_places.py": stale})
     await check_verdicts(
         root,
         isolated,
@@ -130,7 +125,7 @@ async def test_tests_may_start_what_is_installed_beside_their_interpreter(
     root: Path, isolated: bool, tmp_path: Path
 ) -> None:
     """The environment of an interpreter needs no activation: the tools find it, too."""
-    write(tmp_path / "bin", {"check": "#!/bin/sh\nbeside\n", "beside": "#!/bin/sh\ngrep -q 'a + b' calc.py\n"})
+    written(tmp_path / "bin", {"check": "#!/bin/sh\nbeside\n", "beside": "#!/bin/sh\ngrep -q 'a + b' calc.py\n"})
     for program in (tmp_path / "bin").iterdir():
         program.chmod(0o755)
     oracle = await Oracle.of(root, [str(tmp_path / "bin/check")], isolated=isolated)
@@ -138,7 +133,7 @@ async def test_tests_may_start_what_is_installed_beside_their_interpreter(
 
 
 async def test_the_command_may_name_the_directory_of_the_mutant(root: Path) -> None:
-    write(root, {"pkg/inner/calc.py": CALC})
+    written(root, {"pkg/inner/calc.py": CALC})
     oracle = await Oracle.of(
         root, ("sh", "-c", 'case "$0" in ./...|./.) ;; *) exit 1; esac', "./{directory}"), isolated=False
     )
@@ -147,7 +142,7 @@ async def test_the_command_may_name_the_directory_of_the_mutant(root: Path) -> N
 
 
 async def test_tests_that_fail_without_a_mutant_are_no_oracle(root: Path) -> None:
-    write(root, {"test_red.py": "def test_red():\n    assert not 'red'\n"})
+    written(root, {"test_red.py": "def test_red():\n    assert not 'red'\n"})
     with pytest.raises(BaselineError) as caught:
         await Oracle.of(root, pytest_command(sys.executable))
     assert "a test failed" in caught.value.problem
@@ -187,7 +182,7 @@ def check(a):
 
 
 async def test_a_runtime_error_is_contradicted_where_pytest_comes_to_its_end(root: Path) -> None:
-    write(root, {"ending.py": ENDING, "test_calc.py": TESTS + "    import ending\n    ending.check(1)\n"})
+    written(root, {"ending.py": ENDING, "test_calc.py": TESTS + "    import ending\n    ending.check(1)\n"})
     oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=False)
     ended = [mutant(root, "ending.py", "a != 1", f"a != {code}") for code in (0, 2)]  # with 1, as where a test fails
     fails, passes = mutant(root, "calc.py", "a + b", "a - b"), mutant(root, "calc.py", "unused", "x")
@@ -207,7 +202,7 @@ def test_every_second_time():
     file.write_text((file.read_text() if file.exists() else '') + 'x')
     assert len(file.read_text()) % 2
 """
-    write(root, {"test_flaky.py": flaky})
+    written(root, {"test_flaky.py": flaky})
     result = Result(mutant(root, "calc.py", "unused", "x"), Status.KILLED)
     reported: list[Difference | None] = []
     found = await oracle.compare([result], report=reported.append)

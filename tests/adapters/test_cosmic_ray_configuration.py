@@ -11,6 +11,7 @@ from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.cosmic_ray.command import TestCommand
 from msp_bridge.adapters.cosmic_ray.configuration import CosmicRayConfiguration, find
 from support.cosmic_ray_trees import adapter_on, copied, discovered
+from support.files import written
 
 from msp_bridge.adapter import ConfigurationError, Project
 from msp_bridge.python_engine import PythonSource
@@ -77,9 +78,7 @@ async def test_a_module_path_that_is_not_there_is_an_error(tmp_path: Path) -> No
 )
 def test_patterns_match_what_glob_finds(tmp_path: Path, pattern: str) -> None:
     files = ["x.py", "a/x.py", "a/y.py", "a/tests/x.py", "a/b/c/x.py", "a/.h/x.py", ".h/x.py", "a/.x.py"]
-    for file in files:
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).touch()
+    written(tmp_path, dict.fromkeys(files, ""))
     found = {str(Path(path)) for path in glob.glob(pattern, root_dir=tmp_path, recursive=True)}
     assert {file for file in files if matches(file, str(Path(pattern)))} == found.intersection(files)
 
@@ -99,9 +98,7 @@ def test_patterns_match_what_glob_finds(tmp_path: Path, pattern: str) -> None:
 def test_a_project_without_a_configuration_gets_a_proposal(
     tmp_path: Path, files: list[str], modules: list[str], command: str
 ) -> None:
-    for file in files:
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).touch()
+    written(tmp_path, dict.fromkeys(files, ""))
     remedy = CosmicRay.absent(project(tmp_path)).remedy
     assert remedy is not None
     text = remedy.removeprefix("write cosmic-ray.toml:\n")

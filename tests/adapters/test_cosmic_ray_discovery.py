@@ -12,6 +12,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.util import read_python_source
 from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, discovered, results_of, rows
+from support.files import written
 from support.notices import remarks, unusable
 from support.strays import busy
 
@@ -73,9 +74,7 @@ effect_variable = "x"
 
 def project(tmp_path: Path, files: dict[str, bytes], configuration: str = CONFIGURATION) -> Path:
     root = tmp_path / "project"
-    for name, data in files.items():
-        (root / "m" / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / "m" / name).write_bytes(data)
+    written(root / "m", files)
     (root / "cosmic-ray.toml").write_text(configuration)
     return root
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, discovered, results_of, rows
+from support.environments import environment, repair
 from support.servers import until
 
 from msp_bridge.adapter import BaselineError, ConfigurationError, FailingTest, Notice, Result, Status, ToolError
@@ -33,16 +34,6 @@ def plain(root: Path, body: str, tests: str, *, timeout: float = 20, command: st
         f'[cosmic-ray]\nmodule-path = "m.py"\ntimeout = {timeout}\ntest-command = {json.dumps(command)}\n'
     )
     return root
-
-
-def environment(tmp_path: Path, *imported: Path) -> str:
-    """An interpreter that imports what ours does, and from `imported`, as with editable installs."""
-    home = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
-    (packages,) = home.glob("lib/*/site-packages")
-    ours = [entry for entry in sys.path if entry.endswith("site-packages")]
-    (packages / "editable.pth").write_text("\n".join([*ours, *map(str, imported)]))
-    return str(home / "bin/python")
 
 
 def with_command(root: Path, command: str) -> Path:
@@ -135,7 +126,8 @@ def check_what_the_tests_said(results: list[Result]) -> None:
 
 async def test_an_editable_src_layout_is_tested_in_the_copy(tmp_path: Path) -> None:
     root = copied("cr_src", tmp_path)
-    python = environment(tmp_path, root / "src")
+    python = environment(tmp_path / "venv", {"editable.pth": f"{root / 'src'}\n"})
+    repair(python)
     async with adapter_on(root, python=python) as adapter:
         results = await results_of(adapter, await discovered(adapter))
     assert {result.status for result in results} == {KILLED}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.generic.report import Paths, read_report
+from support.files import written
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status
 
@@ -134,9 +135,7 @@ def test_a_file_is_found_however_the_tool_writes_its_path(
 ) -> None:
     copy, home = tmp_path / "copy", tmp_path / "root"
     files = {"src/a.php": SOURCE, "src/b.php": "other", "lib/b.php": SOURCE.replace("\n", "\r\n")}
-    for name, text in files.items():
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        (copy / name).write_bytes(text.encode())
+    written(copy, files)
     filled = {name: value.format(copy=copy, root=home) for name, value in {"key": key, "root": root or ""}.items()}
     changes = {"projectRoot": filled["root"]} if root else {}
     found = read_report(report(mutant(), key=filled["key"], **changes), Paths(copy, home, sorted(files)).locate)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.generic import Generic
 from msp_bridge.adapters.generic.settings import CommandTemplate, Tool
+from support.files import written
 
 from msp_bridge.adapter import ConfigurationError, Project
 
@@ -126,9 +127,7 @@ def test_placeholders_are_repeated_or_joined_and_no_shell_splits_them(words: lis
 )
 def test_a_claim_is_what_the_glob_finds(tmp_path: Path, pattern: str) -> None:
     paths = ["a.php", "src/a.php", "src/b.php", "src/a.phpx", "src/c/d.php", "src/c/deep/a.php", "src/.hidden/a.php"]
-    for path in [*paths, "src/a+b.php", ".config/a.php", "src/.a.php"]:
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).touch()
+    written(tmp_path, dict.fromkeys([*paths, "src/a+b.php", ".config/a.php", "src/.a.php"], ""))
     tool = Tool.of("generic.tool", {**TABLE, "files": [pattern]})
     everything = [file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()]
     found = {path for path in glob.glob(pattern, root_dir=tmp_path, recursive=True) if (tmp_path / path).is_file()}

@@ -12,6 +12,7 @@ from msp_bridge.adapters.stryker_net import StrykerNet
 from support.cosmic_ray_trees import adapter_on as cosmic_ray_on
 from support.cosmic_ray_trees import discovered as discovered_by_cosmic_ray
 from support.cosmic_ray_trees import results_of
+from support.files import written
 from support.go_trees import PROGRAMS, needs_gremlins
 from support.go_trees import copied as go_shop
 from support.go_trees import discovered as discovered_by_gremlins
@@ -88,9 +89,7 @@ async def test_mutmut_no_longer_lists_a_mutant_with_the_pragma(line_end: str, tm
 
 
 async def test_cosmic_ray_ignores_a_mutant_with_the_pragma(tmp_path: Path) -> None:
-    for path, data in files(PYTHON).items():
-        (tmp_path / "project" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "project" / path).write_bytes(data)
+    written(tmp_path / "project", files(PYTHON))
     file = tmp_path / "project" / "pkg" / "a.py"
     async with cosmic_ray_on(tmp_path / "project") as adapter:
         mutants = await discovered_by_cosmic_ray(adapter)

@@ -20,7 +20,7 @@ from support.mutmut_trial import Trial
 from support.notices import remarks, unusable
 from support.strays import busy
 
-from msp_bridge.adapter import Mutant, Position, ToolError
+from msp_bridge.adapter import Mutant, Position
 from msp_bridge.python_engine import programs
 from msp_bridge.source import SourceText
 from msp_bridge.testing import RunningProcesses
@@ -374,12 +374,6 @@ async def test_a_configuration_file_that_the_user_names_is_respected(tmp_path):
     }
     async with Trial.of(files, tmp_path, config_file=Path("setup.cfg")) as trial:
         assert {mutant.path for mutant in await trial.discover()} == {"b/m.py"}
-
-
-async def test_sources_that_cannot_be_guessed_are_an_error_that_names_the_setting(tmp_path):
-    async with Trial.of({"thing/m.py": b""}, tmp_path) as trial:
-        with pytest.raises(ToolError, match="source_paths"):
-            await trial.discover()
 
 
 async def test_a_pipe_among_the_sources_keeps_nobody_waiting(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.mutmut import Mutmut
+from support.environments import environment
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
@@ -17,17 +17,6 @@ from msp_bridge.python_engine.engine import MADE_BY_TOOLS
 from msp_bridge.toolkit import Sandbox
 
 SOURCE = {"pkg/m.py": b"def f(a):\n    return a + 1\n"}
-
-
-def environment(directory: Path, **versions: str) -> Path:
-    """An interpreter whose environment says that it has these packages."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
-    (site,) = directory.glob("lib/python3*/site-packages")
-    for name, version in versions.items():
-        info = site / f"{name}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    return directory / "bin" / "python"
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 
 import psutil
 from support.memory_stream import MemoryStream
 from support.msp_client import Client
 from support.mutmut_trial import Trial
+from support.servers import until
 from support.strays import below, with_argument
 
 from msp_bridge.adapter import Mutant, Status
@@ -60,13 +61,6 @@ async def waiting_worlds(host: int) -> int:
             await asyncio.sleep(0.05)
             looks.append(worlds(host))
     return looks[-1]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Returns when `condition()` is true."""
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 def of(mutants: list[Mutant], *functions: str) -> list[Mutant]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
 from msp_bridge.adapters.stryker_net.plan import StrykerNetPlan
+from support.files import written
 from support.net_trees import SDK, Scripted, adapter_on, copied, discovered, results_of, statuses
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
@@ -19,10 +20,7 @@ TEST_PROJECT = '<Project><PackageReference Include="Microsoft.NET.Test.Sdk" /></
 
 
 def tree(root: Path, **files: str) -> Path:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
+    return written(root, files)
 
 
 def is_at_home(root: Path, *, nested: bool = False, config_file: Path | None = None) -> bool:

@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from cli.test_editors import console_script
+from support.files import written
 
 from msp_bridge.cli.commented_json import parse
 from msp_bridge.cli.editors import TEXTS, plugin
@@ -131,9 +132,7 @@ EGLOT = """
 def root(tmp_path: Path) -> Path:
     """A project of mutmut's, with a function that is tested halfway."""
     root = tmp_path / "project"
-    for path, text in FILES.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
+    written(root, FILES)
     subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
     return root
 

@@ -12,7 +12,6 @@ import pytest
 from msp_bridge.adapters.stryker_net.hosts import Link
 from msp_bridge.adapters.stryker_net.testing_platform import HostProgram
 from support.dialects import Mtp, Talker, opened, refused, spoken_to
-from support.msp_client import ReaderWriter
 from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject, environment, launched
 
@@ -147,9 +146,7 @@ async def test_the_nodes_of_another_process_select_their_mutants(
     await client.request("testing/discoverTests", {"runId": RUN})
     known = [node for node in nodes(client) if node["node-type"] == "action"]
     async with launched(project.root, "serve", "stdio", "--dialect", "mtp", "--adapter", "scripted") as server:
-        assert server.process.stdin is not None
-        assert server.process.stdout is not None
-        other = Talker(ReaderWriter(server.process.stdout, server.process.stdin))
+        other = Talker(server.stdio())
         await Mtp().greet(other)
         for sent in ([known[1]], [{"uid": known[1]["uid"]}]):
             await other.request("testing/runTests", {"runId": RUN, name: sent})

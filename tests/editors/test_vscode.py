@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.files import written
 from support.servers import until
 from support.strays import gone, marked, new_mark
 from support.workbench import EXTENSION, ROOT, bridges, needs_vscode, path_without_bridge, workbench
@@ -66,9 +67,7 @@ async def test_two_trusted_folders_show_their_mutants_are_tested_and_cancelled_a
 ) -> None:
     running, mark = RunningProcesses(), new_mark()
     for name, files in (("one", PROJECT), ("two", OTHER | {"tests/test_slow.py": SLOW.format(mark=mark)})):
-        for path, text in files.items():
-            (tmp_path / name / path).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name / path).write_text(text)
+        written(tmp_path / name, files)
     both = tmp_path / "both.code-workspace"
     both.write_text(json.dumps({"folders": [{"path": "one"}, {"path": "two"}]}))
     async with workbench(tmp_path, both, tmp_path / "one/calc/core.py", environment(tmp_path)) as window:

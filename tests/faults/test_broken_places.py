@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.faulty_servers import Served, served
 from support.kits import KITS, MUTMUT, PYTHON_KITS, Kit, with_files
-from support.msp_client import Client, ReaderWriter, Refused
+from support.msp_client import Client, Refused
 from support.mutmut_trial import Trial
 from support.places import bound, mounted, remount
 from support.servers import launched
@@ -173,9 +173,7 @@ async def test_the_next_bridge_deletes_the_temporary_files_of_a_killed_one(
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     async with launched(root, "serve", "stdio", "--", "--adapter", "mutmut", "--python", sys.executable) as server:
-        assert server.process.stdin is not None
-        assert server.process.stdout is not None
-        client = Client(ReaderWriter(server.process.stdout, server.process.stdin))
+        client = Client(server.stdio())
         assert await client.request("mutationTest") == {"files": {}}
         (left,) = (tmp_path / "tmp").glob("msp-*")
         server.process.kill()

@@ -8,6 +8,7 @@ import psutil
 import pytest
 from support.environments import environment, repair
 from support.mutmut_trial import Trial
+from support.servers import until
 
 from msp_bridge.adapter import RanAlone, Status, ToolError
 
@@ -319,12 +320,6 @@ def test_first():
         time.sleep(0.01)
     assert first(1) == 2
 """
-
-
-async def until(is_so):
-    async with asyncio.timeout(120):
-        while not is_so():
-            await asyncio.sleep(0.02)
 
 
 def hosts() -> list[psutil.Process]:

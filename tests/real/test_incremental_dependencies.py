@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.files import written
 
 from msp_bridge.model import Result, Status
 from msp_bridge.workspace.configuration import Configuration
@@ -113,12 +114,6 @@ def functions(root: Path, found: list[Result], which: Callable[[Result], bool]) 
     return names
 
 
-def write(root: Path, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-
-
 def edited(root: Path, edit: Edit) -> None:
     path, old, new = edit
     (root / path).touch()
@@ -199,7 +194,7 @@ async def test_what_each_edit_has_tested_again(
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
     caplog.set_level("INFO", "msp_bridge.python_engine.host")
     root, store = tmp_path / "project", tmp_path / "verdicts.sqlite"
-    write(root, SHOP)
+    written(root, SHOP)
     assert functions(root, await results(root, store), lambda _: True) == ALL
     assert run_alone(caplog) == ["4 tests"]
     for what in [what for what in EDITS if every_case or what not in FURTHER]:
@@ -234,7 +229,7 @@ async def test_tests_that_hide_what_they_run_depend_on_everything(
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
     root, store = tmp_path / "project", tmp_path / "verdicts.sqlite"
     test = f"import os, subprocess, sys\n\nfrom shop import cart\n\n\ndef test_shown():\n    {hides}\n"
-    write(root, SHOP | {"tests/test_cart.py": f"{test}    assert cart.shown(7)\n"})
+    written(root, SHOP | {"tests/test_cart.py": f"{test}    assert cart.shown(7)\n"})
     await results(root, store)
     file = root / "shop" / "source.py"
     file.write_text(file.read_text().replace('"!"', '"!" + ""'))
@@ -285,7 +280,7 @@ async def test_what_only_shows_alone_is_found_after_an_edit_too(
     caplog.set_level("INFO", "msp_bridge.python_engine.host")
     root, store = tmp_path / "project", tmp_path / "verdicts.sqlite"
     files = {path: text for path, text in SHOP.items() if path in ("pyproject.toml", "shop/__init__.py")}
-    write(root, files | {"shop/cart.py": CACHED, "tests/test_cart.py": CACHED_TESTS})
+    written(root, files | {"shop/cart.py": CACHED, "tests/test_cart.py": CACHED_TESTS})
     await results(root, store)
     assert run_alone(caplog) == ["3 tests"]
     for old, new, alone in (
@@ -371,7 +366,7 @@ async def test_a_survivor_at_import_may_be_killed_by_a_test_that_does_not_run_wh
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
     root, store = tmp_path / "project", tmp_path / "verdicts.sqlite"
     files = {path: text for path, text in SHOP.items() if path in ("pyproject.toml", "shop/__init__.py")}
-    write(root, files | {"shop/cart.py": code, "tests/test_cart.py": tests})
+    written(root, files | {"shop/cart.py": code, "tests/test_cart.py": tests})
     before = {one.mutant.replacement: one.status for one in await results(root, store)}
     edited(root, edit)
     found = await results(root, store)

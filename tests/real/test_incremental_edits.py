@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.files import written
 
 from msp_bridge.errors import BridgeError
 from msp_bridge.model import Mutant, Result, Status
@@ -198,9 +199,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if EDITED is not None:
         shutil.copytree(EDITED, place, symlinks=True)
     else:
-        for path, text in SHOP.items():
-            (place / path).parent.mkdir(parents=True, exist_ok=True)
-            (place / path).write_text(text)
+        written(place, SHOP)
     return place
 
 

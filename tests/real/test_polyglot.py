@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 from support import go_trees, java_trees, rust_trees
-from support.msp_client import Client, ReaderWriter, Refused
+from support.msp_client import Client, Refused
 from support.net_trees import scripted_dotnet
 from support.servers import launched, mutants_of
 from support.strays import below
@@ -158,9 +158,7 @@ async def test_the_commands_that_set_a_project_up_know_every_tool(repository: Pa
 async def test_one_session_drives_every_tool_of_a_repository(repository: Path, folders: dict[str, str]) -> None:
     tree = TreeState.of(repository)
     async with launched(repository, "serve", "stdio", "--", "--jobs", str(JOBS)) as server:
-        assert server.process.stdout is not None
-        assert server.process.stdin is not None
-        client = Client(ReaderWriter(server.process.stdout, server.process.stdin))
+        client = Client(server.stdio())
         await scenario(client, repository, {*folders}, server.process.pid)
         running = psutil.Process(server.process.pid).children(recursive=True)
         await client.wire.aclose()

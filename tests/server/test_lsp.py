@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from lsprotocol import types
 from support.dialects import opened as opened_workspaces
+from support.files import written
 from support.lsp_client import CAPABILITIES, LspClient
 from support.memory_stream import MemoryStream
-from support.msp_client import ReaderWriter, Refused
+from support.msp_client import Refused
 from support.servers import ScriptedProject, launched, memory_of, on_stdio, until
 
 import msp_bridge
@@ -696,14 +697,10 @@ async def test_a_real_mutmut_tests_a_function_and_ignores_a_mutant_by_an_edit(tm
         "tests/test_core.py": "from calc.core import add\n\n\ndef test_add():\n    add(1, 2)\n",
     }
     root = tmp_path / "project"
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
+    written(root, files)
     options = ("--dialect", "lsp", "--adapter", "mutmut", "--python", sys.executable)
     async with launched(root, "serve", "stdio", *options) as server:
-        assert server.process.stdout is not None
-        assert server.process.stdin is not None
-        client = LspClient(ReaderWriter(server.process.stdout, server.process.stdin))
+        client = LspClient(server.stdio())
         await client.begin(root.as_uri())
         document = (root / "calc/core.py").as_uri()
         await client.open(document, files["calc/core.py"])

@@ -21,6 +21,7 @@ import pytest
 from attrs import frozen
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp_types import CallToolResult
+from support.files import written
 from support.strays import gone, marked, new_mark
 from support.viewers import SCHEMA
 
@@ -90,10 +91,7 @@ def project(root: Path) -> Path:
         "pkg/a.py": "def add(a, b):\n    return a + b\n\n\ndef adult(age):\n    return age >= 18\n\n\ndef unused():\n    return 7\n",
         "tests/test_a.py": "from pkg.a import add, adult\n\n\ndef test_a():\n    assert add(1, 2) == 3\n    assert adult(30)\n",
     }
-    for path, text in contents.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return root
+    return written(root, contents)
 
 
 async def test_an_agent_finds_a_survivor_and_kills_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

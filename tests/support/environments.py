@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from support.files import written
+
 OURS = sysconfig.get_path("purelib")
 
 
@@ -20,9 +22,7 @@ def environment(directory: Path, files: Mapping[str, str] | None = None, **versi
     """The interpreter of a new environment with these `files` in its site-packages, and packages of these versions."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
     (site,) = directory.glob("lib/python3*/site-packages")
-    for path, text in (files or {}).items():
-        (site / path).parent.mkdir(parents=True, exist_ok=True)
-        (site / path).write_text(text)
+    written(site, files or {})
     for name, version in versions.items():
         info = site / f"{name}-{version}.dist-info"
         info.mkdir()

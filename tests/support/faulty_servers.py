@@ -13,7 +13,7 @@ from attrs import frozen
 
 from msp_bridge.testing import RunningProcesses
 from support.kits import MARK, Kit
-from support.msp_client import Client, ReaderWriter
+from support.msp_client import Client
 from support.servers import Server, launched, mutants_of
 from support.strays import with_argument
 
@@ -72,16 +72,14 @@ async def served(
     running = RunningProcesses()
     arguments = ["serve", "stdio", "--", "--adapter", kit.adapter, "--python", str(python), *options]
     async with launched(root, *arguments, **streams) as server:
-        assert server.process.stdin is not None
-        assert server.process.stdout is not None
-        client = Client(ReaderWriter(server.process.stdout, server.process.stdin))
+        client = Client(server.stdio())
         try:
             yield Served(kit, root, server, client)
         except BaseException:
             print("\n".join(server.said), file=sys.stderr)
             raise
         running.look()
-        server.process.stdin.close()
+        await client.wire.aclose()
         assert await server.exited() == 0, server.said
     if alone:
         assert await running.settled(0) == []

@@ -15,6 +15,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from msp_bridge.isolation import namespaces
+from support.files import written
 
 MARK = f"msp-bridge-fault-{os.getpid()}"  # an argument of whatever the harms leave running
 NICE = 19  # the lowest of all: the priority of what hangs, which is seen from outside of any namespace
@@ -65,9 +66,7 @@ class Kit:
 
     def lay_out(self, root: Path, *harms: str) -> Path:
         """The project at `root`, with a function and a test for each of `harms`."""
-        for path, text in {**self.files, **self.texts(harms or ("steady",))}.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(text)
+        written(root, {**self.files, **self.texts(harms or ("steady",))})
         for path, target in self.links.items():
             assert target.is_dir(), f"{target} is missing: `make test` installs it"
             (root / path).symlink_to(target)

@@ -17,6 +17,7 @@ from msp_bridge.adapters.mutmut import Mutmut
 
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
 from msp_bridge.toolkit.kept_answers import NAME
+from support.files import written
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 
@@ -57,9 +58,7 @@ class Trial:
             if isinstance(source, str):
                 shutil.copytree(PROJECTS / source, root)
             else:
-                for path, data in source.items():
-                    (root / path).parent.mkdir(parents=True, exist_ok=True)
-                    (root / path).write_bytes(data)
+                written(root, source)
         project = Project(root, directory / "cache", **{"python": Path(sys.executable), "jobs": 2, **about})
         if asked_before:
             share_answers(directory / "cache", directory.parent)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.files import written
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-net"
 SHOP, SHOP_TESTS = "src/Shop/Cart.cs", "tests/Shop.Tests/CartTests.cs"  # of the example
 REAL = pytest.mark.skipif(
@@ -133,10 +135,7 @@ def laid_out(
         "Calc.slnx": f"<Solution>{projects}</Solution>",
         "stryker-config.json": f'{{"stryker-config": {{{options}}}}}',
     }
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(text.encode())
-    return root
+    return written(root, files)
 
 
 def example(to: Path) -> Path:

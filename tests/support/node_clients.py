@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge.testing import RunningProcesses, TreeState
+from support.files import written
 from support.msp_client import LONG
 from support.servers import environment, launched
 
@@ -31,10 +32,7 @@ FILES = {
 def python_project(directory: Path) -> Path:
     """Two files with mutants for mutmut: killed ones, survivors, and some that no test reaches."""
     root = directory / "project"
-    for path, text in FILES.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return root
+    return written(root, FILES)
 
 
 async def talked(client: str, root: Path, channel: str, *arguments: str) -> Any:

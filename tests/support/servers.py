@@ -137,6 +137,12 @@ class Server:
         host, port = next(match.groups() for match in map(announced.search, self.said) if match)
         return host, int(port)
 
+    def stdio(self) -> ReaderWriter:
+        """The client's end of a server on stdio."""
+        assert self.process.stdout is not None
+        assert self.process.stdin is not None
+        return ReaderWriter(self.process.stdout, self.process.stdin)
+
     async def connect(self) -> Client:
         """A new client of a server on a socket."""
         return Client(await self.connections.open(*await self.address()))
@@ -212,9 +218,7 @@ async def over_tcp(project: ScriptedProject) -> AsyncGenerator[Client, None]:
 async def on_stdio(project: ScriptedProject, *arguments: str) -> AsyncIterator[tuple[Client, Server]]:
     """As `over_stdio`, for tests of how it ends: they do that themselves."""
     async with launched(project.root, "serve", "stdio", *(arguments or ("--", "--adapter", "scripted"))) as server:
-        assert server.process.stdout is not None
-        assert server.process.stdin is not None
-        yield Client(ReaderWriter(server.process.stdout, server.process.stdin)), server
+        yield Client(server.stdio()), server
 
 
 @contextlib.asynccontextmanager
