@@ -97,21 +97,6 @@ def test_a_shard_without_a_mutant_has_a_report(project: Path) -> None:
     assert report["config"]["shard"]["number"] == 5
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["--shard", "3/2"], "'3/2' is not K/N"),
-        (["--html", "gone/report.html"], "there is no directory"),
-        (["--junit", "gone/report.xml"], "there is no directory"),
-    ],
-)
-def test_wrong_arguments_end_it_before_anything_runs(project: Path, arguments: list[str], text: str) -> None:
-    done = bridge(project, "run", *arguments)
-    assert done.returncode == 2
-    assert text in done.stderr
-    assert done.stdout == ""
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_report_that_can_not_be_written_is_one_line(project: Path) -> None:
     done = bridge(project, "run", "--html", "/dev/full")

@@ -82,12 +82,6 @@ def test_only_the_tools_are_named_whose_files_have_changed(project: Path) -> Non
     assert bridge(project, "run", "--since", "HEAD").stdout.startswith("scripted in web/: 2 mutants in 1 file\n")
 
 
-def test_paths_narrow_it_further(project: Path) -> None:
-    (project / "a.py").write_text(TEXT.replace("1", "21"))
-    (project / "b.py").write_text(TEXT.replace("1", "21"))
-    assert shown(project, "--since", "main", "b.py:2-3") == ["b.py:2", "b.py:3"]
-
-
 def test_a_project_below_the_repositorys_root_has_its_own_paths(project: Path) -> None:
     inner = project / "packages" / "shop"
     inner.mkdir(parents=True)
@@ -104,12 +98,3 @@ def test_git_writes_nothing_into_the_repository(project: Path) -> None:
     os.utime(project / "b.py", (1, 1))  # git would note that it has looked at this file
     shown(project, "--since", "main")
     assert index.read_bytes() == before
-
-
-def test_an_unknown_revision_is_one_sentence(project: Path) -> None:
-    done = bridge(project, "run", "--since=--output=x")
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"msp-bridge: git has no revision '--output=x' in {project}: if it is a remote branch, fetch it first\n"
-    )
-    assert not (project / "x").exists()

@@ -124,11 +124,6 @@ def test_a_printed_place_is_accepted_back(project: Path, path: str) -> None:
     assert "Survived  a.py:1:9" in done.stdout
 
 
-def test_a_place_and_lines_select_what_either_does(project: Path) -> None:
-    assert bridge(project, "run", "a.py:1:9", "a.py:2", "b.py").stdout.startswith("scripted: 3 mutants in 2 files\n")
-    assert bridge(project, "run", "a.py:1:2").stdout == "scripted: no mutants in a.py:1:2\n"
-
-
 @pytest.mark.parametrize("path", ["a.py", "project/a.py"])
 def test_with_a_root_paths_are_relative_to_here_or_to_the_root(project: Path, path: str) -> None:
     done = in_process(project.parent, project, "run", "--adapter", "scripted", "--root", "project", path)

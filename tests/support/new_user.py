@@ -60,11 +60,6 @@ def walk(bridge: Bridge, project: Path, reports: Path) -> Path:
     rows = re.findall(r"^Survived  (.+)$", run.stdout, re.MULTILINE)
     assert len(set(rows)) == len(rows), "two mutants look the same"
 
-    below = bridge(project / "src/shop", "run", "cart.py:30")
-    assert below.returncode == 0, below.stderr
-    assert "cart.py:30:15" in SURVIVOR.findall(below.stdout)
-    assert f"(project: {project})" in below.stdout
-
     options = ["--threshold", "100", "--junit", str(junit), "--github"]
     checked = bridge(project, "run", "src/shop/cart.py:30", *options, env={"GITHUB_STEP_SUMMARY": str(summary)})
     assert checked.returncode == 1, checked.stderr
