@@ -53,20 +53,27 @@ def project_of(kind: str, directory: Path) -> Path:
     return root
 
 
+def modules_of(kind: str) -> int:
+    """How many files of it have code to mutate."""
+    files = [file for file in (CORPUS / kind).rglob("*.py") if "tests" not in file.relative_to(CORPUS).parts]
+    return max(1, sum(file.stat().st_size > 0 for file in files))
+
+
 @define
 class Truths:
     """What fresh processes say of the corpus. Each mutant is tested in one once, for all tests that share this."""
 
     directory: Path  # for copies of the projects
-    anew: int  # the mutants of a project that are tested in fresh processes whatever is kept
+    anew: int  # the mutants of a module that are tested in fresh processes whatever is kept
     _oracles: dict[str, Oracle] = field(factory=dict)
     _verdicts: dict[Mutant, Verdict] = field(factory=dict)
 
     async def differences(self, kind: str, results: Iterable[Result], most: int) -> list[str]:
-        """Check `most` of the results, the same ones each time; returns a line for each that is wrong."""
-        drawn = _drawn(results, most)
+        """Check `most` of the results of each module, the same ones each time; returns a line for each that is wrong."""
+        modules = modules_of(kind)
+        drawn = _drawn(results, most * modules)
         assert drawn
-        anew, rest = drawn[: self.anew], drawn[self.anew :]
+        anew, rest = drawn[: self.anew * modules], drawn[self.anew * modules :]
         kept = {} if os.environ.get(WRITE) else _kept(kind)
         doubtful = [result for result in rest if kept.get(result.mutant.id) is not result.status.detected]
         if not (anew or doubtful):

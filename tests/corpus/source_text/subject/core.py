@@ -1,8 +1,0 @@
-def add(one, other):
-    return one + other
-
-
-def both(one, other):
-    if one and other:
-        return 1
-    return 0
