@@ -64,7 +64,7 @@ class Truths:
     """What fresh processes say of the corpus. Each mutant is tested in one once, for all tests that share this."""
 
     directory: Path  # for copies of the projects
-    anew: int  # the mutants of a module that are tested in fresh processes whatever is kept
+    anew: int  # the mutants of a project, or one of each module, that are tested in fresh processes whatever is kept
     _oracles: dict[str, Oracle] = field(factory=dict)
     _verdicts: dict[Mutant, Verdict] = field(factory=dict)
 
@@ -73,7 +73,8 @@ class Truths:
         modules = modules_of(kind)
         drawn = _drawn(results, most * modules)
         assert drawn
-        anew, rest = drawn[: self.anew * modules], drawn[self.anew * modules :]
+        count = self.anew and max(self.anew, modules)
+        anew, rest = drawn[:count], drawn[count:]
         kept = {} if os.environ.get(WRITE) else _kept(kind)
         doubtful = [result for result in rest if kept.get(result.mutant.id) is not result.status.detected]
         if not (anew or doubtful):
