@@ -233,10 +233,11 @@ async def test_nothing_is_started_for_results_that_nobody_awaits(tmp_path, monke
 
 
 def kill(host: int) -> None:
-    """Kill the process below the supervisor of a host."""
+    """Kill the process below the supervisor of a host, and wait until it is gone."""
     (supervisor,) = psutil.Process(host).children()
     (process,) = supervisor.children()
     process.kill()
+    process.wait(timeout=60)
 
 
 async def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path):
