@@ -123,7 +123,7 @@ def test_any_mixture_of_changes_is_undone(copy: Path, seed: int) -> None:
 
 
 def test_what_there_was_before_it_stays(copy: Path) -> None:
-    """As made or changed by importing the project: the pristine copy has none of it."""
+    """Importing the project has made or changed it: the pristine copy has none of it."""
     (copy / "made").mkdir()
     (copy / "made" / "app.db").write_text("empty")
     (copy / "made" / "link").symlink_to("app.db")

@@ -51,7 +51,7 @@ from .channel import Channel, TestCount
 from .file_edit import FileEdit
 from .job_process import Job, JobProcess
 from .messages import Ended, JobMessage, Reload, Renew, Stop
-from .world import World
+from .world import SCRATCH, World
 
 
 class ForkServer:
@@ -181,7 +181,7 @@ class ForkServer:
 
     def _fork(self, parts: list[str]) -> JobProcess | None:
         """A process that enters its world and waits for its job. None in that process, when it has its job."""
-        scratch = Path(tempfile.mkdtemp(prefix="m-"))
+        scratch = Path(tempfile.mkdtemp(prefix=SCRATCH))
         reader, report = os.pipe()
         job, writer = os.pipe()
         ended, began = TestCount(), time.monotonic()

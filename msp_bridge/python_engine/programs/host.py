@@ -40,7 +40,8 @@ def main(options: Options) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     descendants.adopt_orphans()
     home = Path(options["home"])
-    world = World(options["root"], os.getcwd(), home / "layers", wanted=options["isolation"])
+    own = os.environ["TMPDIR"]
+    world = World(options["root"], os.getcwd(), home / "layers", wanted=options["isolation"], temporary=own)
     channel.send({**READY, "python": platform.python_version()})
     HostServer(channel, options, world).serve()
 

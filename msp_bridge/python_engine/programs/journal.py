@@ -32,9 +32,13 @@ Note = tuple[int, int, int, int, int]
 class Journal:
     """The state of `directory` that every `undo` returns to."""
 
-    def __init__(self, directory: str, pristine: str, kept: str) -> None:
-        """`kept` is a directory to make, where something is to be kept. Raises OSError."""
-        self._directory, self._pristine, self._kept = directory, pristine, kept
+    def __init__(self, directory: str, pristine: str, kept: str, left_alone: str | None = None) -> None:
+        """`kept` is a directory to make, where something is to be kept. Raises OSError.
+
+        What is in `directory` and has a name that begins with `left_alone` is as if it were not there.
+        """
+        self._directory, self._pristine, self._kept, self._left_alone = directory, pristine, kept, left_alone
+        shutil.rmtree(kept, ignore_errors=True)  # of an earlier journal
         self._notes = dict(self._walk())
         self._own: set[str] = set()  # what is in `kept`
         for path, note in self._notes.items():
@@ -72,6 +76,8 @@ class Journal:
         while pending:
             parent = pending.pop()
             for name, status in _entries(os.path.join(self._directory, parent)):
+                if not parent and self._left_alone and name.startswith(self._left_alone):
+                    continue
                 path = f"{parent}/{name}" if parent else name
                 yield path, _note(status)
                 if stat.S_ISDIR(status.st_mode):

@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -29,20 +29,24 @@ TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a proje
 PORTABLE = frozenset({"home"})  # what a job has for itself without the kernel's help, beside its TMPDIR
 LIMITS = "limits"  # a part of a world, beside those of `isolation`: bounds of what a job may use
 GUARD = "guard"  # likewise; a job without it runs while no other does
+SCRATCH = "m-"  # begins the names of the directories of jobs, in the host's temporary directory
 NEVER_KEPT = CACHES | GENERATED
 
 
 class World:
     """`place` is the directory in which the tests run; `parts` are what each job has for itself."""
 
-    def __init__(self, root: str, sandbox: str, layers: Path, *, wanted: Collection[str] | None) -> None:
+    def __init__(
+        self, root: str, sandbox: str, layers: Path, *, wanted: Collection[str] | None, temporary: str | None = None
+    ) -> None:
         """Enter it: this process and its children see the sandbox at `root`, if that is possible.
 
-        `wanted` are the parts to try; None: all.
+        `wanted` are the parts to try; None: all. `temporary`: a directory for temporary files that nobody else uses.
         """
         self.root = root  # the user's tree
         self._isolated: namespaces.HostWorld | None = None
-        self._journal: Journal | None = None
+        self._journals: list[Journal] = []
+        self._temporary = temporary
         self.refused: dict[str, str] = {}
         self.place = sandbox
         shutil.rmtree(layers, ignore_errors=True)  # of an earlier host
@@ -98,10 +102,16 @@ class World:
 
         The pid, which is 0 in the job, and its process namespace, if it has one.
         """
-        if "overlay" not in parts and (self._journal is None or self._isolated is not None):
-            pristine = self.root if self._isolated is None else self._isolated.covered
-            self._journal = Journal(self.place, pristine, str(self._layers / f"kept-{os.getpid()}"))
+        if "overlay" not in parts and (not self._journals or self._isolated is not None):
+            self._journals = list(self._begun_journals(parts))
         return (os.fork(), None) if self._isolated is None else self._isolated.fork(parts)
+
+    def _begun_journals(self, parts: Collection[str]) -> Iterator[Journal]:
+        """Begin one for the tree, and one for the temporary files that importing the project has made."""
+        kept = str(self._layers / f"kept-{os.getpid()}")
+        yield Journal(self.place, self.root if self._isolated is None else self._isolated.covered, f"{kept}-tree")
+        if self._temporary is not None and "tmp" not in parts:
+            yield Journal(self._temporary, f"{kept}-tmp", f"{kept}-tmp", left_alone=SCRATCH)
 
     def enter(self, scratch: Path, parts: Collection[str]) -> None:
         """In a forked process: separate it from all others.
@@ -143,10 +153,11 @@ class World:
         """In a fork server: erase what a job that has ended has written. `job` is its process id."""
         if self._isolated is not None:
             self._isolated.forget(job)
-        if self._journal is not None and not guarded:
-            self._journal.undo()
+        if self._journals and not guarded:
+            for journal in self._journals:
+                journal.undo()
             if self._isolated is not None:  # jobs have a layer of their own: this one was an exception
-                self._journal = None
+                self._journals.clear()
 
 
 def _left_out(root: str, sandbox: str) -> list[str]:

@@ -1,9 +1,12 @@
 import sqlite3
+import tempfile
+from pathlib import Path
 
 DATABASE = sqlite3.connect("app.db")
 DATABASE.execute("create table if not exists user (name text)")
 DATABASE.commit()
 LOG = open("app.log", "a+")
+FILES = Path(tempfile.mkdtemp())
 
 
 def add(name):
@@ -27,3 +30,13 @@ def log(text):
 def logged():
     LOG.seek(0)
     return LOG.read()
+
+
+def save(name):
+    enabled = True
+    if enabled:
+        (FILES / name).touch()
+
+
+def saved():
+    return [file.name for file in FILES.iterdir()]

@@ -1,4 +1,4 @@
-from subject.core import add, log, logged, names
+from subject.core import add, log, logged, names, save, saved
 
 
 def test_add():
@@ -9,3 +9,8 @@ def test_add():
 def test_log():
     log("x")
     assert "x" in logged()
+
+
+def test_save():
+    save("b")
+    assert saved() == ["b"]
