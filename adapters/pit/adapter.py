@@ -126,6 +126,7 @@ class Pit(LazyParts):
                 yield Finding(True, self.name, f"{version} for {module or self._project.root.name}")
             count = sum(isinstance(item, Mutant) for item in items)
             yield Finding(True, "mutants", f"{count} in {self._project.root}")
+            yield Finding(True, "isolation", await self._modules.isolation())
         except BridgeError as error:
             yield Finding.of_error(self.name, error)
 

@@ -33,6 +33,7 @@ from .host import Host
 from .kept import KeptCoverage
 from .maven import Module, compile_modules
 from .tool import Tools
+from .world import World
 
 POM, EFFECTIVE_POM = "pom.xml", "effective-pom.xml"
 TARGET = "target"  # the directory that Maven builds in, as long as no pom says otherwise
@@ -47,6 +48,7 @@ class Build:
     answers: KeptAnswers
     modules: tuple[Module, ...]
     temporary: Path
+    world: World
     closed: bool = False
     _hosts: dict[str, Host] = field(factory=dict, init=False)
     _starting: asyncio.Lock = field(factory=asyncio.Lock, init=False)
@@ -69,8 +71,11 @@ class Build:
             host = self._hosts.get(module.name)
             if host is None or host.closed:
                 tool = await self.tools.of(module)
-                kept = await in_thread(KeptCoverage.of, self.answers, self.copy, self.pom, module, tool)
-                host = self._hosts[module.name] = await Host.start(module, tool, self.temporary, kept)
+                fails = module.configuration.flags["skipFailingTests"]
+                world = World(self.world.copy, self.world.project, is_real=True) if fails else self.world
+                parts = await world.parts()
+                kept = await in_thread(KeptCoverage.of, self.answers, self.copy, self.pom, module, tool, parts)
+                host = self._hosts[module.name] = await Host.start(module, tool, self.temporary, world, kept)
             return host
 
     async def end_measuring(self) -> None:
@@ -110,6 +115,7 @@ class Builds:
         self._tools, self._answers = Tools(project.cache / "pit"), KeptAnswers.of(project.cache)
         self._copies: list[_Copy] = []  # the last one is as the files were when they were last seen
         self._preparing = asyncio.Lock()
+        self._worlds: dict[Path, World] = {}  # by copies
 
     @contextlib.asynccontextmanager
     async def current(self) -> AsyncIterator[Build]:
@@ -158,7 +164,12 @@ class Builds:
         except BaseException:
             await in_thread(shutil.rmtree, temporary, True)
             raise
-        return Build(sandbox, self._tools, self._answers, modules, temporary)
+        return Build(sandbox, self._tools, self._answers, modules, temporary, self._world_of(sandbox))
+
+    def _world_of(self, sandbox: Sandbox) -> World:
+        if sandbox.path not in self._worlds:
+            self._worlds[sandbox.path] = World(sandbox.path, self._root)
+        return self._worlds[sandbox.path]
 
     @shields
     async def aclose(self) -> None:

@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -39,6 +41,7 @@ from .maven import QUICK_START, Module
 from .names import all_ran, failing_tests
 from .testers import Launch, Testers, is_native
 from .tool import Tool
+from .world import World
 
 T = TypeVar("T")
 NAME = "PIT's host"
@@ -89,11 +92,15 @@ class Shared(Generic[T]):
 class Host:
     """The process of one module in one state of its files. Errors: `ToolError`, `BaselineError`."""
 
-    def __init__(
-        self, process: JsonLinesProcess, module: Module, tool: Tool, directory: Path, kept: KeptCoverage | None
-    ) -> None:
-        self._process, self._module, self._tool, self._kept = process, module, tool, kept
+    def __init__(self, module: Module, tool: Tool, directory: Path, world: World, kept: KeptCoverage | None) -> None:
+        self._module, self._tool, self._directory, self._world, self._kept = module, tool, directory, world, kept
         self._settings = settings(module, tool, directory)
+        self._process: JsonLinesProcess
+        self._parts: frozenset[str]  # of its world
+        self._processes: list[JsonLinesProcess] = []  # one more for each try to measure in another world
+        self._measurement: dict[str, Any]
+        self._failure: dict[str, Any]  # of tests without a mutant
+        self._closed = False
         self._testers: Testers | None = None  # where mutants of the module may share a JVM
         self._listed = Shared(self._list, self._abandoned)
         self._measured = Shared(self._measure, self._abandoned)
@@ -101,23 +108,33 @@ class Host:
         self._foreseen = False
 
     @classmethod
-    async def start(cls, module: Module, tool: Tool, directory: Path, kept: KeptCoverage | None) -> Host:
+    async def start(cls, module: Module, tool: Tool, directory: Path, world: World, kept: KeptCoverage | None) -> Host:
         """Start it; `directory` is for temporary files, its own and those of the tests. `kept` is None: measure."""
-        class_path = ":".join([str(tool.program), *tool.class_path])
-        argv = [java(), QUICK_START, f"-Djava.io.tmpdir={directory}", "-cp", class_path, "PitHost"]
-        process = await JsonLinesProcess.start(argv, name=NAME, cwd=module.configuration.directory)
-        host = cls(process, module, tool, directory, kept)
-        try:
-            await host._ask({"do": "open", "settings": host._settings})
-        except BaseException:
-            await host.close()
-            raise
+        host = cls(module, tool, directory, world, kept)
+        host._process, host._parts = await host._started()
         return host
+
+    async def _started(self) -> tuple[JsonLinesProcess, frozenset[str]]:
+        """Start a process in the world that is wanted now; the parts of that."""
+        class_path = ":".join([str(self._tool.program), *self._tool.class_path])
+        argv = [java(), QUICK_START, f"-Djava.io.tmpdir={self._directory}", "-cp", class_path, "PitHost"]
+        home = Path(tempfile.mkdtemp(dir=self._directory))
+        command, parts = await self._world.command(argv, home, [self._directory])
+        process = await JsonLinesProcess.start(command, name=NAME, cwd=self._module.configuration.directory)
+        self._processes.append(process)
+        try:
+            if self._closed:
+                raise ToolError("PIT was ended", "try again")
+            _checked(await process.ask({"do": "open", "settings": self._settings}))
+        except BaseException:
+            await process.close()
+            raise
+        return process, parts
 
     @property
     def closed(self) -> bool:
         """Whether it answers no more."""
-        return self._process.closed
+        return self._closed or self._process.closed
 
     @property
     def measured(self) -> bool:
@@ -135,9 +152,10 @@ class Host:
 
     async def close(self) -> None:
         """End it and all JVMs that it has started."""
+        self._closed = True
         if self._testers is not None:
             await self._testers.close()
-        await self._process.close()
+        await asyncio.gather(*(process.close() for process in self._processes))
 
     async def mutants(self) -> list[dict[str, Any]]:
         """Every mutant: `key`, `package`, `file`, `line`, `mutator`, `description`."""
@@ -210,15 +228,28 @@ class Host:
 
     async def _measure(self) -> Mapping[str, tuple[str, ...]]:
         report_phase(BASELINE)
-        answer = await self._process.ask({"do": "measure", **await in_thread(self._known)})
-        if "error" in answer and "did not pass without mutation" in answer["error"]:
-            raise _baseline_error(answer)
-        names = _checked(answer)["names"]
-        if self._kept is not None and answer["keep"] is not None:
+        known, parts = await in_thread(self._known), self._parts
+        if not await self._world.decide(partial(self._is_measured, known)):
+            raise _baseline_error(self._failure)
+        answer = _checked(self._measurement)
+        names = answer["names"]
+        if self._kept is not None and answer["keep"] is not None and parts == self._parts:
             await in_thread(self._kept.save, answer["keep"])
         if await in_thread(self._may_share):
             self._share(answer["agent"])
         return {key: tuple(names[number] for number in numbers) for key, numbers in answer["tests"].items()}
+
+    async def _is_measured(self, known: Mapping[str, Any]) -> bool:
+        """Measure in the world that is wanted now; False if tests fail there."""
+        process, parts = self._process, self._parts
+        if not self._world.wants(parts):
+            process, parts = await self._started()
+        answer = await process.ask({"do": "measure", **known})
+        if "did not pass without mutation" in answer.get("error", ""):
+            self._failure = answer
+            return False
+        self._process, self._parts, self._measurement = process, parts, answer
+        return True
 
     def _may_share(self) -> bool:
         configuration = self._module.configuration
@@ -228,7 +259,8 @@ class Host:
     def _share(self, agent: str) -> None:
         if self._testers is None:
             jvm_arguments = [f"-javaagent:{agent}", *self._settings["quickJvmArgs"]]
-            self._testers = Testers(Launch.of(self._module, self._tool, self._settings["classPath"], jvm_arguments))
+            launch = Launch.of(self._module, self._tool, self._settings["classPath"], jvm_arguments)
+            self._testers = Testers(launch, self._world)
 
     def _known(self) -> dict[str, Any]:
         if self._kept is None:

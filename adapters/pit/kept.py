@@ -2,9 +2,9 @@
 
 Which of it still holds, class by class, is decided where the class files are read (`programs/Measurement.java`). All
 that may matter besides the project's sources stands in the key: the JDK, the effective pom, all jars, PIT and our own
-program, every file of the project that is no source, and what the build has made besides class files. A plug-in of PIT
-that is not known may want to see what was measured itself: then nothing is kept. Nor is it where tests may fail
-(`skipFailingTests`): an earlier test may decide which of them do.
+program, what is isolated, every file of the project that is no source, and what the build has made besides class files.
+A plug-in of PIT that is not known may want to see what was measured itself: then nothing is kept. Nor is it where tests
+may fail (`skipFailingTests`): an earlier test may decide which of them do.
 """
 
 from __future__ import annotations
@@ -39,8 +39,13 @@ class KeptCoverage:
     tree: str  # a digest of all files of the project
 
     @classmethod
-    def of(cls, answers: KeptAnswers, sandbox: Sandbox, pom: Path, module: Module, tool: Tool) -> Self | None:
-        """That of `module` in the compiled copy `sandbox`; None where it can't be kept. Blocks."""
+    def of(
+        cls, answers: KeptAnswers, sandbox: Sandbox, pom: Path, module: Module, tool: Tool, parts: frozenset[str]
+    ) -> Self | None:
+        """That of `module` in the compiled copy `sandbox`, with these parts of isolation; None where it can't be kept.
+
+        Blocks.
+        """
         configuration = module.configuration
         if configuration.flags["skipFailingTests"] or any(each.name not in PLUGINS for each in configuration.plugins):
             return None
@@ -52,7 +57,9 @@ class KeptCoverage:
         others = sorted(each for each in digests.items() if not SOURCE.search(each[0]))
         entries = (configuration.classes, configuration.test_classes, *map(Path, module.class_path))
         made = [_made(entry) for entry in entries if entry.is_dir()]
-        key = key_of("PIT's coverage", module.name, str(around.values), tool.program.parent.name, others, made)
+        key = key_of(
+            "PIT's coverage", module.name, sorted(parts), str(around.values), tool.program.parent.name, others, made
+        )
         return cls(answers, key, sandbox.digest)
 
     def find(self) -> Mapping[str, Any] | None:

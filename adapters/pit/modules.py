@@ -135,6 +135,11 @@ class MavenModules:
                 jars |= {*module.class_path, *(await build.tools.of(module)).class_path}
             return await in_thread(surroundings, Path(java()), build.root.resolve(), build.pom, jars)
 
+    async def isolation(self) -> str:
+        """Describe what of the JVMs of tests is isolated; raises `ToolError`, `ConfigurationError`."""
+        async with self._builds.current() as build:
+            return await build.world.described()
+
     async def aclose(self) -> None:
         """End the hosts."""
         await self._builds.aclose()

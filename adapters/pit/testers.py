@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,13 @@ from attrs import define, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import ToolError
-from msp_bridge.concurrency import shielded, shields
+from msp_bridge.concurrency import in_thread, shielded, shields
 from msp_bridge.toolkit import JsonLinesProcess
 
 from .installation import java
 from .maven import Module
 from .tool import Tool
+from .world import World
 
 NAME = "a JVM of PIT's tests"
 MUTANTS = 100  # of one JVM, whose memory may grow
@@ -62,8 +65,13 @@ class Launch:
 @define(eq=False)
 class _Tester:
     process: JsonLinesProcess
+    home: Path  # for what its world needs
     tested: int = 0
     reusable: bool = False
+
+    async def end(self) -> None:
+        await self.process.close()
+        await in_thread(shutil.rmtree, self.home, True)
 
 
 @define(eq=False)
@@ -71,6 +79,7 @@ class Testers:
     """The testers of one module in one state of its files. Cancelling: `test` ends the tester of its mutant."""
 
     launch: Launch
+    world: World
     _all: set[_Tester] = field(factory=set, init=False)
     _idle: list[_Tester] = field(factory=list, init=False)
     _closed: bool = field(default=False, init=False)
@@ -102,12 +111,17 @@ class Testers:
                 self._idle.append(tester)
             else:
                 self._all.discard(tester)
-                await shielded(tester.process.close())
+                await shielded(tester.end())
 
     async def _started(self) -> _Tester:
-        launch = self.launch
-        process = await JsonLinesProcess.start(launch.argv, name=NAME, cwd=launch.directory, env=launch.environment)
-        tester = _Tester(process)
+        launch, home = self.launch, Path(tempfile.mkdtemp(prefix="msp-bridge-"))
+        try:
+            argv, _ = await self.world.command(launch.argv, home)
+            process = await JsonLinesProcess.start(argv, name=NAME, cwd=launch.directory, env=launch.environment)
+        except BaseException:
+            await in_thread(shutil.rmtree, home, True)
+            raise
+        tester = _Tester(process, home)
         self._all.add(tester)
         return tester
 
@@ -115,7 +129,7 @@ class Testers:
     async def close(self) -> None:
         """End all testers."""
         self._closed = True
-        await asyncio.gather(*(tester.process.close() for tester in self._all))
+        await asyncio.gather(*(tester.end() for tester in self._all))
 
 
 def is_native(*directories: Path) -> bool:

@@ -11,8 +11,8 @@ The way out, on Linux where namespaces are permitted. The tool is started by `is
 
 Parts: "overlay" (what the sandbox leaves out), "tmp", "pid", "ipc", "net". Two parts that a Python mutant has bring a
 tool's run nothing: a layer over the tree, because the sandbox is the run's own and is made equal to the project before
-the next one, and build results would fill the memory; and the home directory, where tools keep what they have
-downloaded.
+the next one, and build results would fill the memory; and "home", the home directory, where tools keep what they have
+downloaded. Where an adapter runs nothing but tests, it may have both.
 
 Which parts are on: the most that the run without a mutant passes in. `STEPS` are tried one after another, and at last
 the sandbox where it lies. A tool without a run of that kind keeps the machine's network: nothing would show that its
@@ -59,7 +59,8 @@ STEPS = (OFFLINE, OFFLINE - {"net"}, frozenset({"overlay"}))
 VARIABLE = "MSP_BRIDGE_ISOLATION"
 LAYERS, OPTIONS, REPORT = "msp-bridge-layers", "msp-bridge-isolation.py", "msp-bridge-parts"  # beside a sandbox
 CACHE = "CACHEDIR.TAG"  # marks build results, as cargo's `target`
-MEANING = {"net": "the network", "tmp": "temporary files", "pid": "processes", "ipc": "queues"}
+MEANING = {"net": "the network", "tmp": "temporary files", "home": "the home directory"}
+MEANING |= {"pid": "processes", "ipc": "queues"}
 
 
 def wanted_isolation(environment: Mapping[str, str]) -> list[str] | None:
@@ -97,10 +98,15 @@ class Isolation:
     _probed: bool = field(default=False, init=False)
 
     @classmethod
-    def of(cls, tool: str, root: Path, *, network: bool) -> Isolation:
-        """`network`: keep the machine's, because the tool has no run without a mutant."""
+    def of(cls, tool: str, root: Path, *, network: bool, home: bool = False) -> Isolation:
+        """`network`: keep the machine's, because the tool has no run without a mutant.
+
+        `home`: drop what is written into the home directory, where only tests run.
+        """
         named = wanted_isolation(os.environ)
         steps: tuple[frozenset[str], ...] = STEPS[1:] if network else STEPS
+        if home:
+            steps = tuple(step | {"home"} for step in steps)
         if named is not None:
             steps = tuple(dict.fromkeys(step.intersection(named) for step in steps)) if named else ()
         return cls(tool, Path(os.path.realpath(root)), steps if sys.platform == "linux" else ())
@@ -132,20 +138,29 @@ class Isolation:
         if await passes():
             return True
         began = self._step
-        self._step = outside = len(self._all)
-        if began == outside or not await passes():
-            self._step = began
+        try:
+            found = await self._passing(passes)
+        finally:
+            self._step = began  # also when a try is cancelled
+        if found is None:
             return False
-        found = outside
-        for step in range(began + 1, outside):
-            self._step = step
-            if await passes():
-                found = step
-                break
-        self._step = began
         while self._step < found:
             self.reduce("the run without a mutant shows it")
         return True
+
+    async def _passing(self, passes: Callable[[], Awaitable[bool]]) -> int | None:
+        """The next step with which the run `passes`; None if it does not pass without any part."""
+        further = range(self._step + 1, len(self._all))
+        if not self.is_on:
+            return None
+        self._step = len(self._all)
+        if not await passes():
+            return None
+        for step in further:
+            self._step = step
+            if await passes():
+                return step
+        return len(self._all)
 
     async def run(self, start: Callable[[bool], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
         """The items of `start(True)`, a run of the tool that is isolated, or of `start(False)`, one that is not.

@@ -104,8 +104,9 @@ async def verdict(adapter: Pit, name: str, mutant: str) -> Result:
 
 @needs_pit
 async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_did_for_others(
-    root: Path, tmp_path: Path, pit_tools: Path
+    root: Path, tmp_path: Path, pit_tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay,pid,ipc")  # of what is among temporary files all is seen here
     runs, gate, running = tmp_path / "runs", tmp_path / "gate", RunningProcesses()
     direct = {f"{name}Test": DIRECT.format(name) for name in ("Rates", "Fees")}
     tied = {"NamedTest": NAMED, "ReadsTest": READS, "ListsTest": LISTS}  # to each file

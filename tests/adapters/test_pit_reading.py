@@ -176,17 +176,19 @@ def test_coverage_is_kept_for_a_state_of_all_files_but_compiled_sources(
     root.mkdir()
     sandbox = Sandbox.claim(tmp_path / "cache", root)
 
-    def key_with(path: str, configuration: str = "") -> bytes | None:
+    def key_with(path: str, configuration: str = "", parts: tuple[str, ...] = ()) -> bytes | None:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text("class A {}", "utf-8")
         sandbox.refresh()
         module = Module("", configured(sandbox.path, configuration), ())
-        kept = KeptCoverage.of(KeptAnswers.of(tmp_path), sandbox, pom, module, Tool((), tmp_path / "program"))
+        tool = Tool((), tmp_path / "program")
+        kept = KeptCoverage.of(KeptAnswers.of(tmp_path), sandbox, pom, module, tool, frozenset(parts))
         return None if kept is None else kept.key
 
     with contextlib.closing(sandbox):
         first = key_with("src/main/java/a/A.java")
         assert first == key_with("price/src/test/java/a/ATest.java") is not None
+        assert first != key_with("src/main/java/a/A.java", parts=("tmp",))
         assert first != key_with("data/A.java")  # a test may read it
         assert key_with("data/A.java", "<skipFailingTests>true</skipFailingTests>") is None
 

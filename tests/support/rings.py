@@ -45,6 +45,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_pit.py",
         "adapters/test_pit_coverage.py",
         "adapters/test_pit_frameworks.py",
+        "adapters/test_pit_isolation.py",
         "adapters/test_pit_settings.py",
         "adapters/test_pit_verify.py",
         "adapters/test_stryker_js_conformance.py",
@@ -191,6 +192,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_processes_that_tests_start_have_the_mutant[off]",
     ),
     "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
+    # `test_gremlins.py` has tests that fail isolated, in the same way.
+    "adapters/test_pit_isolation.py": ("fail_inside",),
     # The real Maven takes 15 to 45 s of CPU for each; `test_pit_fresh_runs.py` has a script in its place.
     "adapters/test_pit_verify.py": ("test_",),
     # Another framework, another language: `test_pit_reading.py` has what the adapter makes of them.
