@@ -11,7 +11,7 @@ import asyncio
 import json
 import os
 import sys
-from asyncio.subprocess import PIPE, STDOUT
+from asyncio.subprocess import PIPE
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -132,9 +132,9 @@ async def scenario(client: Client, root: Path, projects: set[str], pid: int) -> 
 
 
 async def command(root: Path, *arguments: str) -> str:
-    """What a command prints, in an environment as the server's."""
+    """What a command prints, in an environment as the server's; what it says of its progress goes to stderr."""
     argv = [sys.executable, "-m", "msp_bridge", *arguments]
-    process = await asyncio.create_subprocess_exec(*argv, cwd=root, stdout=PIPE, stderr=STDOUT)
+    process = await asyncio.create_subprocess_exec(*argv, cwd=root, stdout=PIPE)
     return (await process.communicate())[0].decode()
 
 
