@@ -23,6 +23,7 @@ from .imports import loaded_elsewhere
 from .listing import leave_out_data
 from .messages import JobMessage, Report
 
+HYPOTHESIS = "_hypothesis_internal_use_settings"  # where a function has the settings of `given`
 LONGEST = 4000  # characters of a message
 Turn = tuple[Any, Any]  # a test to run, and the one after it, whose fixtures stay; both pytest's items
 Work = Generator[Turn, None, Report]  # of a job: yields the tests to run, and returns the report
@@ -47,11 +48,13 @@ class PytestSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: Any) -> None:
-        """Tests are run here, not in the processes of pytest-xdist."""
-        if hasattr(config.option, "numprocesses"):
-            config.option.numprocesses = 0
-            config.option.dist = "no"
-            config.option.tx = []
+        """Run tests here, not in the processes of pytest-xdist, and what pytest-benchmark repeats for seconds once."""
+        option = config.option
+        if hasattr(option, "numprocesses"):
+            option.numprocesses, option.dist, option.tx = 0, "no", []
+        if hasattr(option, "benchmark_max_time"):  # not disabled: the tests may look at the benchmark's times
+            option.benchmark_min_time = option.benchmark_max_time = type(option.benchmark_max_time)(0)
+            option.benchmark_min_rounds, option.benchmark_warmup = 1, False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: Any) -> None:
@@ -66,6 +69,7 @@ class PytestSession:
     def pytest_collection_finish(self, session: Any) -> None:
         """Remember the tests."""
         self._session, self.items = session, session.items
+        fail_with_first_example(session.items)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Remember the first failure: also of a subtest, which no other hook sees."""
@@ -115,6 +119,19 @@ class PytestSession:
         factory = getattr(self._session.config, "_tmp_path_factory", None)
         if factory is not None:
             factory._given_basetemp, factory._basetemp = directory / "tests", None
+
+
+def fail_with_first_example(items: Iterable[Any]) -> None:
+    """Let a test of hypothesis fail with the first example that does: to look for a smaller one takes seconds."""
+    found: dict[int, tuple[Any, Any]] = {}  # by the id of the old settings: both, so that the ids stay unique
+    for item in items:
+        function = getattr(item, "function", None)
+        old = getattr(function, HYPOTHESIS, None)
+        if old is not None and id(old) not in found:
+            phases = [phase for phase in old.phases if phase.name not in ("shrink", "explain")]
+            found[id(old)] = old, type(old)(old, phases=phases)
+        if old is not None:
+            setattr(function, HYPOTHESIS, found[id(old)][1])
 
 
 def message_of(report: Any) -> str:
