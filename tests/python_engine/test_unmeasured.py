@@ -90,6 +90,22 @@ async def test_a_kill_does_not_wait_for_survivors_that_wait_for_all_tests(tmp_pa
         assert (await first_kill(trial)).status is Status.KILLED
 
 
+async def test_a_kill_of_code_that_runs_at_import_does_not_wait_for_all_tests(tmp_path: Path, end: Path) -> None:
+    tree = files(end)
+    tree["pkg/m.py"] += b"\n\nVALUE = killed(1)\n"
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        results: list[Result] = []
+        async with aclosing(trial.adapter.test(await trial.discover())) as stream:
+            async for result in stream:
+                results.append(result)
+                end.touch()
+        early, *_ = results
+        assert (early.status, early.killed_by) == (Status.KILLED, ("tests/test_m.py::test_killed",))
+        assert (early.static, early.covered_by) == (True, None)  # not known yet
+        rest = {result.status for result in results if "survives" in result.mutant.description}
+        assert rest == {Status.SURVIVED}
+
+
 async def test_a_request_of_several_mutants_names_a_failing_test_that_is_found_after_the_last_kill(
     tmp_path: Path, end: Path
 ) -> None:

@@ -60,7 +60,7 @@ class EarlyJobs:
     def take(self, baseline: Baseline, mutant: ScheduledMutant) -> ServerProcess | None:
         """The server, if it can have the next job of `mutant`, which then collects its files, too."""
         mutant.is_early = False
-        if baseline.fork_unsafe or mutant.is_not_live:
+        if baseline.unmeasured or baseline.fork_unsafe or mutant.is_not_live:
             return None
         if not self._is_used:
             self._wanted += mutant.change.not_live is None

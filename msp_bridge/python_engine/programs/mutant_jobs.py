@@ -45,7 +45,7 @@ class ScheduledMutant:
     batch: int = 0  # the user's request that it is of; the newest has the highest number
     stage: Stage = Stage.LIVE
     tests: list[int] = field(default_factory=list)  # of the last LIVE job
-    tried: set[int] = field(default_factory=set)  # of all LIVE jobs
+    tried: set[int] = field(default_factory=set)  # by LIVE jobs, and by fresh ones before all is measured
     left_out: set[int] = field(default_factory=set)  # unsteady tests whose kills were not confirmed
     verdict: Verdict = field(default_factory=Verdict)  # until it is confirmed
     completed: int = 0  # tests

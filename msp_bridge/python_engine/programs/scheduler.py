@@ -108,8 +108,7 @@ class MutantScheduler:
         """Start what has waited for long enough."""
         self._queue.look()
         self.tell()
-        early = self._unmeasured.early
-        is_due = self._unmeasured.look()
+        early, is_due = self._unmeasured.early, self._unmeasured.look()
         if is_due and self.baseline.unmeasured:
             self._seek_all()
         elif is_due and early is not None and early.stage is Stage.SUITE and early.request in self._mutants:
@@ -348,12 +347,13 @@ class MutantScheduler:
 
     def start_fresh(self, mutant: ScheduledMutant) -> None:
         """Run likely killers in a process that imports everything; without any, the tests that are left."""
-        if self.baseline.unmeasured:
+        is_due = not mutant.in_order and self._unmeasured.fresh_is_due(self.baseline, mutant)
+        likely = self._likely.of(self.baseline, mutant, self._confirmation.can_be_alone) if is_due else []
+        if self.baseline.unmeasured and not likely:
             self._unmeasured.wait(mutant)
             return
         mutant.stage, mutant.completed = Stage.FRESH, 0
-        left = self._survivors.left(self.baseline, mutant)
-        likely = [] if mutant.in_order else self._likely.of(self.baseline, mutant, self._confirmation.can_be_alone)
+        left = None if self.baseline.unmeasured else self._survivors.left(self.baseline, mutant)
         if left is not None:
             likely = self._survivors.again(self.baseline, likely)
         mutant.in_order, mutant.tests = not likely, likely or left or []
@@ -365,7 +365,7 @@ class MutantScheduler:
 
     def _start_in_order(self, mutant: ScheduledMutant) -> None:
         """Run all tests in a fresh process: after the likely killers passed there, or one did alone."""
-        mutant.in_order |= mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
+        mutant.in_order |= mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY) and not self.baseline.unmeasured
         self.start_fresh(mutant)
 
     def _run_isolated(self, id: int, test: int) -> None:

@@ -9,7 +9,7 @@ them says something or all tests are measured:
 - For `PATIENCE_S` it waits, unless what is measured is known to take longer: a short suite is measured by then.
 - While it waits, other mutants are tested: most are killed by tests that are known.
 - The tests that are known to run it, and the last killer of its function, run with it. The measurement tells of more
-  and more tests what they run.
+  and more tests what they run. Where its code runs at import, that is a fresh process: one for twice as many tests.
 - Tests that are likely to run it are measured before their turn (`Probes`), which makes them known.
 - The whole suite runs with it beside the measurement, after `EARLY_S`: for one mutant that all known tests pass with,
   where several jobs may run at once. It would be run anyway (`survivors`), and where it passes, the mutant has
@@ -92,9 +92,13 @@ class Unmeasured:
 
     def next(self, baseline: Baseline, mutant: ScheduledMutant, last: int | None) -> tuple[Stage, list[int]]:
         """The stage of a mutant whose last killer was `last`, and its tests."""
-        if self._is_patient or not baseline.allows_live_code(mutant.path, mutant.change):
+        if self._is_patient:
             return Stage.UNMEASURED, []
         covering = baseline.covering(mutant.path, mutant.change.lines)
+        if not baseline.allows_live_code(mutant.path, mutant.change):
+            if not covering:
+                self.probes.start(baseline, mutant)
+            return Stage.FRESH, []
         if covering and not baseline.fork_unsafe and (left := self._survivors.left(baseline, mutant)):
             return Stage.SUITE, left
         tests = [*([] if last is None else [last]), *covering]
@@ -105,6 +109,15 @@ class Unmeasured:
             return Stage.SUITE, self._survivors.suite(baseline, mutant)
         self.probes.start(baseline, mutant)
         return Stage.UNMEASURED, []
+
+    def fresh_is_due(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
+        """Whether all is measured, or twice as many tests are known to run it as were tried: a process collects all."""
+        if not baseline.unmeasured:
+            return True
+        known = [] if self._is_patient else baseline.covering(mutant.path, mutant.change.lines)
+        is_due = len(known) >= max(1, 2 * len(mutant.tried))
+        mutant.tried.update(known if is_due else ())
+        return is_due
 
     def _suite_is_due(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
         if self._moments or self.early is not None or not self._several or baseline.fork_unsafe:
