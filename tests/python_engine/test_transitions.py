@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from msp_bridge.python_engine.programs.answers import ToHost
 from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts
 from msp_bridge.python_engine.programs.channel import TargetPlan
-from msp_bridge.python_engine.programs.controls import Controls
+from msp_bridge.python_engine.programs.controls import HOLDS_S, Controls
 from msp_bridge.python_engine.programs.file_edit import FileEdit
 from msp_bridge.python_engine.programs.fork_servers import Servers
 from msp_bridge.python_engine.programs.job_queue import JobQueue, Sharing
@@ -33,6 +35,7 @@ FAILED = {"failure": [TESTS[KILLER], "no"], "tests": 1, "seconds": 0.0}
 REPORTS: dict[Seen, dict[str, Any] | None] = {
     Seen.NOT_LIVE: {"not_live": "a closure"},
     Seen.FAILED: FAILED,
+    Seen.FAILED_LATE: FAILED,
     Seen.ENDED: None,
     Seen.ENDED_ALONE: {"exit": 1, "broken": [["far.py", "ImportError"]], "seconds": 0.0},
     Seen.DUE_UNDER_LOAD: SLOW,
@@ -62,6 +65,7 @@ ROWS: dict[tuple[Stage, Seen], Stage | str] = {
     (Stage.CONTROL, Seen.DUE_UNDER_LOAD): Stage.LOADED,
     (Stage.CONTROL, Seen.UNCONFIRMED): Stage.STEADY,
     (Stage.CONTROL, Seen.FAILED): Stage.FRESH,
+    (Stage.CONTROL, Seen.FAILED_LATE): "stopped",
     (Stage.LOADED, Seen.PASSED): "Killed",
     (Stage.LOADED, Seen.UNCONFIRMED): Stage.STEADY,
     (Stage.LOADED, Seen.FAILED): Stage.STEADY,
@@ -80,12 +84,12 @@ class Trial:
     def __init__(self, stage: Stage, seen: Seen, unsteady: frozenset[int]) -> None:
         self.sent: list[dict[str, Any]] = []
         self.answers: list[dict[str, Any]] = []
-        server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False)
+        late = 10 * HOLDS_S if seen is Seen.FAILED_LATE else 0.0
+        server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False, age=late)
         plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
         known, servers = replace(baseline(), unsteady=unsteady), Servers(server, server)
-        self.scheduler = MutantScheduler(
-            known, plan, servers, (), 2, self.answers.append, lambda: None, {}, lambda: None
-        )
+        host = ToHost(self.answers.append, lambda: None, lambda: None, self._start_anew)
+        self.scheduler = MutantScheduler(known, plan, servers, (), 2, host, {})
         start = CODE.index("a + 1")
         change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
         self.scheduler.test(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change, 0)
@@ -97,6 +101,9 @@ class Trial:
             self.mutant.from_fresh = True
         if stage not in (Stage.LIVE, Stage.SUITE, Stage.FRESH):
             self.mutant.verdict = {"status": "Killed", "killed_by": TESTS[KILLER], "reason": "no"}
+
+    def _start_anew(self) -> None:
+        self.scheduler.end()
 
     def ends(self, seen: Seen) -> None:
         """Its job ends."""
@@ -304,3 +311,12 @@ def baseline() -> Baseline:
     report = {"durations": dict.fromkeys(range(3), 0.01), "failing": {}, "lines": {"m.py": {"2": "0x7"}}}
     live = FileFacts(frozenset({("f", 1)}), frozenset(), frozenset(), read=False)
     return replace(Baseline.of(report, {"tests": TESTS, "seconds": 0.0}), facts={"m.py": live})
+
+
+def test_a_control_holds_for_some_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    controls, now = Controls(()), time.monotonic()
+    controls.passed(KILLER, None)
+    controls.passed_alone(0)
+    assert not any(controls.due(test, None, timed_out=False) for test in (0, KILLER))
+    monkeypatch.setattr(time, "monotonic", lambda: now + 2 * HOLDS_S)
+    assert all(controls.due(test, None, timed_out=False) for test in (0, KILLER))

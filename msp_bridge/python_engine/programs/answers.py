@@ -1,13 +1,23 @@
-"""The answer about a mutant: its verdict, and what is known of the tests that it rests on."""
+"""Messages from a scheduler to its host: above all the answer about a mutant, with what is known of its tests."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from .baseline import Baseline
 from .dependencies import joined
 from .messages import MutantAnswer, Verdict
 from .mutant_jobs import ScheduledMutant, Stage
+
+
+class ToHost(NamedTuple):
+    """How a scheduler reaches its host."""
+
+    send: Callable[[Mapping[str, object]], None]  # to the bridge
+    note: Callable[[], None]  # that the baseline has become richer
+    start_early: Callable[[], None]  # the early server
+    start_anew: Callable[[], None]  # all servers, which ends this scheduler
 
 
 def answer_of(

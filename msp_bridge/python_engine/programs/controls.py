@@ -25,6 +25,8 @@ so these runs are made when the first mutant survives. What a test would run alo
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from .dependencies import joined
@@ -32,6 +34,8 @@ from .endings import reject_fault
 from .job_queue import JobQueue
 from .messages import Ended, Ran, Report
 
+HOLDS_S = 600.0  # a control; what a process has imported may be too old then for tests that go by the time
+NEVER = -math.inf
 DISTURBED_S = 0.005  # a test that takes less is over within a time slice
 AFFORDABLE_S = 2.0  # a test that takes more is not run under load
 Files = frozenset[str] | None  # of tests; None: all
@@ -43,8 +47,8 @@ class Controls:
     def __init__(self, unsteady: Collection[int]) -> None:
         """`unsteady` are the tests that are known to be so."""
         self._kills: dict[int, int] = {}
-        self._steady: set[tuple[int, Files]] = set()
-        self._passed_alone: set[int] = set()  # isolated runs
+        self._steady: dict[tuple[int, Files], float] = {}  # with the time of the last control (time.monotonic())
+        self._passed_alone: dict[int, float] = {}  # isolated runs
         self._needs_files: set[int] = set()
         self._loaded: set[int] = set()  # have been run under load
         self._fails_alone: set[int] = set()
@@ -56,16 +60,17 @@ class Controls:
         `timed_out`: the control has to tell how long it takes alone.
         """
         kills = self._kills[test] = self._kills.get(test, 0) + 1
-        known = (test, files) in self._steady or (files is None and test in self._passed_alone and not timed_out)
+        alone = NEVER if files is not None or timed_out else self._passed_alone.get(test, NEVER)
+        known = max(self._steady.get((test, files), NEVER), alone) > time.monotonic() - HOLDS_S
         return test in self._unsteady or not known or (kills > 1 and _is_power_of_four(kills))
 
     def passed_alone(self, test: int) -> None:
         """An isolated run of `test` has passed."""
-        self._passed_alone.add(test)
+        self._passed_alone[test] = time.monotonic()
 
     def passed(self, test: int, files: Files) -> None:
         """The control of `test` has passed."""
-        self._steady.add((test, files))
+        self._steady[test, files] = time.monotonic()
 
     def can_collect(self, files: Files) -> bool:
         """Whether the collection of `files` is known to succeed without a mutant."""

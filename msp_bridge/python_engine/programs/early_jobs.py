@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .baseline import Baseline, FileFacts
+from .controls import HOLDS_S
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .messages import Ended, Started
@@ -60,7 +61,8 @@ class EarlyJobs:
     def take(self, baseline: Baseline, mutant: ScheduledMutant) -> ServerProcess | None:
         """The server, if it can have the next job of `mutant`, which then collects its files, too."""
         mutant.is_early = False
-        if baseline.unmeasured or baseline.fork_unsafe or mutant.is_not_live:
+        too_old = self.server is not None and self.server.age > HOLDS_S
+        if baseline.unmeasured or baseline.fork_unsafe or mutant.is_not_live or too_old:
             return None
         if not self._is_used:
             self._wanted += mutant.change.not_live is None

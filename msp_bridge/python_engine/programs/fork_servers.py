@@ -40,6 +40,7 @@ class ServerProcess:
 
     def __init__(self, pid: int, ours: socket.socket) -> None:
         self.pid, self._socket = pid, ours
+        self._started = time.monotonic()
         self.serves = True  # or will before anything of the project can hang it
         self.channel = Channel(ours.fileno(), ours.fileno())
 
@@ -60,6 +61,11 @@ class ServerProcess:
             raise forked
         connection.leave()
         return cls(pid, connection.ours)
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was started."""
+        return time.monotonic() - self._started
 
     @property
     def has_ended(self) -> bool:

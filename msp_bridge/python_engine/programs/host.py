@@ -18,6 +18,7 @@ from functools import reduce
 from pathlib import Path
 
 from ...isolation import descendants
+from .answers import ToHost
 from .baseline import FOUND_OUT, Baseline
 from .channel import PROGRESS_S, READY, Channel, RunProgress, TargetPlan
 from .dependencies import joined
@@ -133,11 +134,15 @@ class HostServer:
         if ended and baseline is not None:
             self._on_baseline(baseline, self._plan)
         elif ended:
-            self._scheduler.stop_all()
-            self._channel.send({"id": None, "unprepared": True})
-            self._end_servers()
+            self._start_anew()
         if not self._background.runs:
             self._settle()
+
+    def _start_anew(self) -> None:
+        """Answer all requests as stopped; the bridge prepares again for these."""
+        self._channel.send({"id": None, "unprepared": True})  # first: else it would ask this scheduler again
+        self._end_servers()
+        self._settle()
 
     def _on_baseline(self, baseline: Baseline, plan: TargetPlan) -> None:
         """All tests are measured."""
@@ -343,10 +348,8 @@ class HostServer:
             self._servers.now,
             self._world.parts,
             1 if sharing is Sharing.NONE else self._jobs,
-            self._channel.send,
-            self._save,
+            ToHost(self._channel.send, self._save, self._start_early, self._start_anew),
             self._files.tests,
-            self._start_early,
             sharing,
         )
 

@@ -15,6 +15,9 @@ The rows of `transitions` say what follows each run:
   runs. If it is not, the mutant is tested again without that test.
 - Where a test was over a time limit, and its control had more to set up than that allowed for, or nobody knew how long
   it takes, the mutant's tests run again (`time_limits`).
+- A test may go by the time, and what its file has computed when it was imported be too old by now. So a control holds
+  for `HOLDS_S`, and where one fails in a fork of a server that is older, the servers start anew. Fork servers of fresh
+  processes are not used any more when they are so old.
 - A test that fails alone without the mutant needs others before it: a fresh process that runs all tests in their order
   decides. It is asked twice; before the first such kill counts, `SUITE_CONTROL` runs them all without a mutant. A test
   that fails there fails by itself: what was kept of it is no longer true.
@@ -28,7 +31,8 @@ from functools import partial
 from typing import Protocol
 
 from .baseline import Baseline
-from .controls import Controls, Files
+from .controls import HOLDS_S, Controls, Files
+from .fork_servers import ServerProcess
 from .messages import Ended, Report, Trace, Verdict
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .time_limits import longer, were_short
@@ -61,7 +65,9 @@ class Way(Protocol):
 class KillConfirmation:
     """Confirms the kills of one scheduler. `note` is called when a test turns out to be unsteady."""
 
-    def __init__(self, way: Way, jobs: MutantJobs, controls: Controls, note: Callable[[], None], *, live: bool) -> None:
+    def __init__(
+        self, way: Way, jobs: MutantJobs, controls: Controls, note: Callable[[], None], live: ServerProcess | None
+    ) -> None:
         self._way, self._jobs, self._controls, self._note, self._live = way, jobs, controls, note, live
         self._suite_passes = False  # in a fresh process, as it is now
         self._ran_without: dict[tuple[int, Files], Trace | None] = {}  # what the last control of a test depends on
@@ -109,7 +115,8 @@ class KillConfirmation:
             return self._seen_of_suite(killer, report)
         if report is None or report.get("failure", True):  # or the tests didn't come to their end
             mutant.timed_out |= answer["kill_reason"] == "timeout"
-            return Seen.FAILED
+            late = mutant.stage is Stage.CONTROL and self._live is not None and self._live.age > HOLDS_S
+            return Seen.FAILED_LATE if late and self._runs_in_fork(mutant) else Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):
             return Seen.UNSTEADY_PASSED if self._controls.is_unsteady(killer) else Seen.PASSED
         self._controls.passed(killer, mutant.files)
@@ -151,7 +158,7 @@ class KillConfirmation:
 
     def _runs_in_fork(self, mutant: ScheduledMutant) -> bool:
         """Whether its controls do: a fork has collected all files."""
-        return self._live and mutant.files is None
+        return self._live is not None and mutant.files is None
 
     def _note_set_up(self, test: int, report: Report, *, in_fork: bool) -> None:
         baseline = self._way.baseline
@@ -211,7 +218,7 @@ class KillConfirmation:
     def _confirm(self, mutant: ScheduledMutant, killer: int) -> None:
         """Run the killer once more, alone, with the mutant."""
         mutant.confirmations += 1
-        if self._live and not mutant.from_fresh:
+        if self._live is not None and not mutant.from_fresh:
             mutant.stage = Stage.STEADY
             self._jobs.run_live(self._way.baseline, mutant, [killer])
         else:

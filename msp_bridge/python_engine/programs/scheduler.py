@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from .answers import answer_of
+from .answers import ToHost, answer_of
 from .baseline import Baseline
 from .channel import COUNTS, IN_SUITE, PROGRESS_S, TargetPlan
 from .controls import Controls, IsolatedRuns, Questions
@@ -48,7 +48,7 @@ NOTED_S = 1.0  # of a suite that takes more, what it says of each survivor is ke
 
 
 class MutantScheduler:
-    """For one baseline. Each mutant is answered once, through `send`, under the id of its request."""
+    """For one baseline. Each mutant is answered once, under the id of its request."""
 
     def __init__(
         self,
@@ -57,36 +57,32 @@ class MutantScheduler:
         servers: Servers,
         parts: Collection[str],
         jobs: int,
-        send: Callable[[Mapping[str, object]], None],
-        note: Callable[[], None],
+        host: ToHost,
         texts: Mapping[str, str],
-        start_early: Callable[[], None],
         sharing: Sharing = Sharing.APART,
     ) -> None:
-        """`note` is called when the baseline has become richer.
-
-        Through `send` goes also what tests have run alone, under no id. `texts` are those of the test files, by path.
-        """
-        self.baseline, self._plan, self._send, self._note = baseline, plan, send, note
+        """`texts` are those of the test files, by path. What tests have run alone is sent, too, under no id."""
+        self.baseline, self._plan, self._send, self._note = baseline, plan, host.send, host.note
         self._servers, self._live = servers, servers.live
         self._parts = frozenset(parts)
         self._mutants: dict[int, ScheduledMutant] = {}
         self._isolated = IsolatedRuns(jobs, self._run_isolated)
-        self._questions = Questions(send)
+        self._questions = Questions(host.send)
         self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue(sharing, jobs)
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
-        self._confirmation = KillConfirmation(self, self._jobs, self._controls, note, live=self._live is not None)
+        self._confirmation = KillConfirmation(self, self._jobs, self._controls, host.note, self._live)
         self._own_actions: dict[Action, Callable[[ScheduledMutant], None]] = {
             Action.ANSWER: lambda mutant: self._answer(mutant, mutant.verdict),
             Action.SURVIVED: self.survived,
             Action.RECORD: self._record,
             Action.FRESH: self._start_in_order,
+            Action.START_ANEW: lambda _: host.start_anew(),
         }
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
-        self._likely, self.early = LikelyKillers(self._numbers), EarlyJobs(self._jobs, start_early)
+        self._likely, self.early = LikelyKillers(self._numbers), EarlyJobs(self._jobs, host.start_early)
         self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
-        self._unmeasured = Unmeasured(self._survivors, probes, baseline, send, several=jobs > 1)
+        self._unmeasured = Unmeasured(self._survivors, probes, baseline, host.send, several=jobs > 1)
 
     @property
     def idle(self) -> bool:

@@ -19,6 +19,7 @@ class Seen(enum.Enum):
     PASSED = "all tests of the job passed"
     PASSED_ALONE = "the likely killers passed, and no other test was run"
     FAILED = "a test failed, or was over a time limit"
+    FAILED_LATE = "the test failed, in a fork of a process that has collected it long ago"
     ENDED_ALONE = "the process of the likely killers ended without one, and may do so without the mutant"
     ENDED = "pytest ended without a test that could be named: a crash, no collection, a time limit of the whole suite"
     UNSTEADY_PASSED = "the test passed, and it is known to pass and to fail without a mutant"
@@ -38,6 +39,7 @@ class Action(enum.Enum):
     CONTROL = "run the killer alone without the mutant, if that is due: CONTROL"
     LOADED = "run it once more so, under load: LOADED"
     AGAIN = "run it once more with the mutant: STEADY or FRESH_STEADY"
+    START_ANEW = "start the servers anew, and test all mutants again that are on their way"
     DISTRUST = "the killer fails without the mutant: the suite decides, or the other tests if it is unsteady"
     DISTURBED = "the killer fails under load, so it is unsteady: AGAIN"
     FAILING = "leave out the test that fails without the mutant, and run all others in a fresh process"
@@ -70,6 +72,7 @@ TRANSITIONS = {
     (Stage.CONTROL, Seen.DUE_UNDER_LOAD): Action.LOADED,
     (Stage.CONTROL, Seen.UNCONFIRMED): Action.AGAIN,
     (Stage.CONTROL, Seen.FAILED): Action.DISTRUST,
+    (Stage.CONTROL, Seen.FAILED_LATE): Action.START_ANEW,
     (Stage.LOADED, Seen.PASSED): Action.KILLED,
     (Stage.LOADED, Seen.UNCONFIRMED): Action.AGAIN,
     (Stage.LOADED, Seen.FAILED): Action.DISTURBED,
