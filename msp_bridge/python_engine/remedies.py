@@ -19,6 +19,7 @@ UNRECOGNIZED = re.compile(r"unrecognized arguments: (?P<arguments>[^\n]*)")
 NO_FIXTURE = re.compile(r"fixture '(?P<name>\w+)' not found")
 NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
 NO_METADATA = re.compile(r"No package metadata was found for (?P<name>[\w.-]+)")
+NO_PLUGIN = re.compile(r'Error importing plugin "(?P<name>\w+)"')  # which is named as in `-p NAME`
 MISSING_PLUGINS = re.compile(r"Missing required plugins: (?P<names>[^\n]*)")
 NO_ASYNC = re.compile(r"async def functions are not natively supported")
 NO_MARKER = re.compile(r"'(?P<name>\w+)' not found in `markers` configuration option")
@@ -63,7 +64,13 @@ FIXTURES = {
     "snapshot": "syrupy",
     "time_machine": "time-machine",
 }
-MARKERS = {"anyio": "anyio", "asyncio": "pytest-asyncio", "django_db": "pytest-django", "timeout": "pytest-timeout"}
+MARKERS = {
+    "anyio": "anyio",
+    "asyncio": "pytest-asyncio",
+    "benchmark": "pytest-benchmark",
+    "django_db": "pytest-django",
+    "timeout": "pytest-timeout",
+}
 DISTRIBUTIONS = {  # of modules that are called otherwise
     "attr": "attrs",
     "bs4": "beautifulsoup4",
@@ -134,7 +141,9 @@ def _missing(text: str) -> Iterator[str]:
         yield "pytest-asyncio"
     if found := NO_METADATA.search(text):
         yield found["name"]
-    if found := NO_MODULE.search(text):
+    if (found := NO_PLUGIN.search(text)) and (package := f"pytest-{found['name']}") in KNOWN:
+        yield package
+    elif found := NO_MODULE.search(text):
         name = found["name"]
         yield DISTRIBUTIONS.get(name) or DISTRIBUTIONS.get(_top(name)) or _top(name)
 

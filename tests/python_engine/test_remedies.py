@@ -25,6 +25,11 @@ PLAN = TestPlan(python=Path("/env/bin/python"), arguments=(), sources=(), limit=
         ("Missing required plugins: pytest-mock, pytest-cov", "pytest-mock pytest-cov"),
         ("async def functions are not natively supported.\nYou need to install a suitable plugin", "pytest-asyncio"),
         ("'asyncio' not found in `markers` configuration option", "pytest-asyncio"),
+        ("ERROR: Error importing plugin \"timeout\": No module named 'timeout'", "pytest-timeout"),
+        (
+            "Error importing plugin \"a_b\": No module named 'a_b'",
+            "a_b (check first that this package has the module a_b)",
+        ),
         ("assert 1 == 2", None),
     ],
 )
