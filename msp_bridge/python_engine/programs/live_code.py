@@ -225,12 +225,14 @@ class LiveFunctions:
     """The functions of some files that are alive in this process, and what of their code is in use."""
 
     def __init__(self, filenames: frozenset[str]) -> None:
-        """Looks at every object: call it before `gc.freeze()`, which hides them."""
+        """Looks at every object, and unfreezes them first: `gc.freeze`, of the engine or a project, hides them."""
         self._functions: dict[str, dict[Key, list[types.FunctionType]]] = {}
         self._suspended: dict[str, set[Key]] = {}
         self._classes: dict[tuple[str, Key], list[type]] = {}  # with a place: see `class_bodies`
         self._given: set[int] = set()  # ids of functions
-        for found in gc.get_objects():
+        if filenames:
+            gc.unfreeze()
+        for found in gc.get_objects() if filenames else ():
             kind = type(found)
             if kind is types.FunctionType:
                 if found.__code__.co_filename in filenames:

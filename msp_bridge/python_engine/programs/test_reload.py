@@ -38,7 +38,6 @@ def reload_tests(items: Sequence[Any], segment: Segment) -> int:
         raise NotLive(reason)
     edited = {pair.parents[-1] if pair.parents else key(pair.old) for pair in changed}
     tests = _tests_of(items, segment, edited)
-    gc.unfreeze()
     try:
         functions = LiveFunctions(frozenset({segment.filename}))
         for pair in found:
