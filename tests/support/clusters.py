@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ import psutil
 from attrs import field, frozen
 
 TESTS = Path(__file__).parents[1]
+FORKING = Path(__file__).with_name("forked_dask.py")
 WAIT_S = 180.0  # for a process to be ready, on a machine that does much else
 
 
@@ -41,8 +43,9 @@ class Cluster:
     def __init__(self, directory: Path, path: str = str(TESTS), network: Network | None = None) -> None:
         self._directory, self._path = directory, path
         self._network = network or Network()
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
-        self.scheduler: subprocess.Popen[bytes] | None = None
+        self._forking: dict[str, subprocess.Popen[str]] = {}  # by the path of their modules
+        self.workers: dict[str, psutil.Process] = {}
+        self.scheduler: psutil.Process | None = None
         self.address = ""
 
     @classmethod
@@ -74,15 +77,15 @@ class Cluster:
         network, port = self._network, self._network.free_port()
         self.address = f"{network.protocol}://{network.reached}:{port}"
         place = ["--protocol", network.protocol, "--host", network.host, "--port", str(port)]
-        self.scheduler = self._start("scheduler", "dask_scheduler", *place, "--no-dashboard")
+        self.scheduler = self._start("scheduler", "scheduler", *place, "--no-dashboard")
 
-    def start_worker(self, name: str, **environment: str) -> subprocess.Popen[bytes]:
+    def start_worker(self, name: str, **environment: str) -> psutil.Process:
         """With a thread; `environment` is added to this process's."""
         network, port = self._network, self._network.free_port()
         place = ["--listen-address", f"{network.protocol}://{network.host}:{port}"]
         place += ["--contact-address", f"{network.protocol}://{network.reached}:{port}"]
         options = ["--name", name, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-        self.workers[name] = self._start(name, "dask_worker", self.address, *place, *options, **environment)
+        self.workers[name] = self._start(name, "worker", self.address, *place, *options, **environment)
         return self.workers[name]
 
     async def joined(self, count: int) -> None:
@@ -98,7 +101,8 @@ class Cluster:
         """Have the workers `w0`, `w1` … and no others again, whatever became of them."""
         wanted = [f"w{number}" for number in range(count)]
         for name in [*self.workers]:
-            self.workers[name].send_signal(signal.SIGCONT)
+            if name in self.alive():
+                self.workers[name].send_signal(signal.SIGCONT)
             if name not in wanted:
                 self.kill(name)
                 del self.workers[name]
@@ -120,45 +124,45 @@ class Cluster:
 
     def alive(self) -> list[str]:
         """The names of the workers that have not ended."""
-        return [name for name, process in self.workers.items() if process.poll() is None]
+        return [name for name, process in self.workers.items() if process.is_running()]
 
     def kill(self, name: str) -> None:
         """SIGKILL, as when a machine vanishes."""
-        self.workers[name].kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self.workers[name].kill()
         self.workers[name].wait()
 
     def aclose(self) -> None:
         """End everything, the workers first: one that ends takes leave of its scheduler, and waits for one that is gone."""
-        for processes in (self.workers.values(), [self.scheduler] if self.scheduler else []):
+        for processes in ([*self.workers.values()], [self.scheduler] if self.scheduler else []):
             for process in processes:
-                process.send_signal(signal.SIGCONT)
-                process.terminate()
-            for process in processes:
-                try:
-                    process.wait(20)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGCONT)
+                    process.terminate()
+            for process in psutil.wait_procs(processes, timeout=20)[1]:
+                process.kill()
+                process.wait()
+        for forking in self._forking.values():
+            forking.communicate()
 
-    def _start(self, name: str, module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, command: str, *arguments: str, **environment: str) -> psutil.Process:
+        variables = {**os.environ, "PYTHONPATH": self._path, **self._network.environment, **environment}
         directory = self._directory / name
         directory.mkdir(parents=True, exist_ok=True)
-        with (directory / "log").open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.{module}", *arguments],
-                cwd=directory,
-                env={
-                    **os.environ,
-                    "PYTHONPATH": self._path,
-                    "MSP_BRIDGE_CACHE": str(directory / "cache"),
-                    "DASK_TEMPORARY_DIRECTORY": str(directory),
-                    **self._network.environment,
-                    **environment,
-                },
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        variables |= {"MSP_BRIDGE_CACHE": str(directory / "cache"), "DASK_TEMPORARY_DIRECTORY": str(directory)}
+        return self._forked((command, arguments, str(directory), variables, str(directory / "log")), variables)
+
+    def _forked(self, asked: object, variables: dict[str, str]) -> psutil.Process:
+        path = variables["PYTHONPATH"]
+        if path not in self._forking:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            self._forking[path] = subprocess.Popen([sys.executable, FORKING], env=variables, text=True, **pipes)
+        stdin, stdout = self._forking[path].stdin, self._forking[path].stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps(asked) + "\n")
+        stdin.flush()
+        return psutil.Process(int(stdout.readline()))
 
 
 async def until(condition: Callable[[], Any], what: str) -> None:
