@@ -294,7 +294,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_cosmic_ray_conformance.py": ("cr_src", "no_process[0-"),
     "adapters/test_stryker_net_conformance.py": ("net_repo",),
     "adapters/test_cosmic_ray_safety.py": ("no_status[1]",),
-    "adapters/test_stryker_net_copies.py": ("at_any_moment_leaves_nothing[1]", "nothing[2]", "nothing[3]"),
+    "adapters/test_stryker_net_copies.py": ("at_any_moment_leaves_nothing[1]",),
     # With random requests, edits and moments; each kind of request, edit and kill has a test of its own.
     "soak/test_soak.py": (),
     "real/test_incremental_edits.py": (),
