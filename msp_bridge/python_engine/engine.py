@@ -35,6 +35,7 @@ from msp_bridge.notices import FailingTest, Notice
 from msp_bridge.python_engine.host import Host
 from msp_bridge.python_engine.host_slot import LOOK_AGAIN_S, HostPool, HostSlot
 from msp_bridge.python_engine.plan import TestPlan
+from msp_bridge.python_engine.program import time_of_packages
 from msp_bridge.python_engine.remedies import remedy_of
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
@@ -216,7 +217,8 @@ class PythonEngine:
 
     def _noting(self, plan: TestPlan) -> TestPlan:
         exact = os.environ.get(EXACT, "0") not in ("", "0")
-        return evolve(plan, dependencies=self._project.incremental, exact=exact)
+        environment = f"{plan.environment} {time_of_packages(plan.python)}"
+        return evolve(plan, dependencies=self._project.incremental, exact=exact, environment=environment)
 
     @shields
     async def aclose(self) -> None:

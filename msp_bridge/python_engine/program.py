@@ -72,6 +72,12 @@ def python_environment(python: Path, cache: Path) -> Mapping[str, str | None]:
     }
 
 
+def time_of_packages(python: Path) -> str:
+    """Changes whenever a package is installed into the environment of the interpreter, or removed from it."""
+    found = sorted(python.parent.parent.glob("lib/python3*/*-packages"))
+    return " ".join(str(place.stat().st_mtime_ns) for place in found)
+
+
 async def python_surroundings(project: Project, python: Path, values: Mapping[str, Any] | None = None) -> Surroundings:
     """Interpreter, installed packages, and where else modules are imported from; and `values`. Raises ToolError."""
     process = await start_program(

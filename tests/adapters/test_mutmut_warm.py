@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import aclosing
 
 import psutil
+from support.environments import environment, repair
+from support.files import written
 from support.memory_stream import MemoryStream
 from support.msp_client import Client
 from support.mutmut_trial import Trial
@@ -382,3 +384,19 @@ async def test_twelve_functions_and_seven_processes_wait_for_a_mutant(tmp_path, 
         await theirs.vanish()
         await serving
         await workspaces.aclose()
+
+
+async def test_a_package_that_is_installed_meanwhile_is_the_one_that_mutants_meet(tmp_path):
+    python = environment(tmp_path / "venv", {"rates.py": "LIMIT = 5\n"})
+    repair(python)
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/m.py": b"import rates\n\n\ndef is_low(a):\n    return a < rates.LIMIT\n",
+        "tests/test_m.py": b"from pkg.m import is_low\n\n\ndef test_low():\n    assert (is_low(4), is_low(5)) == (True, False)\n",
+    }
+    async with Trial.of(files, tmp_path, python=python) as trial:
+        [first] = (await trial.test()).values()
+        (site,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
+        written(site, {"rates.py": "LIMIT = 4 + 1 / 2\n", "rates-2.dist-info/RECORD": ""})
+        [second] = (await trial.test()).values()
+    assert (first.status, second.status) == (Status.KILLED, Status.SURVIVED)

@@ -273,7 +273,7 @@ class HostServer:
         pieces = self._background.end()
         known = None if self._scheduler is None else reduce(Baseline.measured, pieces, self._scheduler.baseline)
         baseline, self._how = None, "reloaded"
-        same = before is not None and (before.arguments, before.sources) == (plan.arguments, plan.sources)
+        same = before is not None and _as_loaded(before) == _as_loaded(plan)
         if same and known is not None and self._servers.live is not None:
             baseline = self._files.reload(message["changed"], old, known, self._servers.live)
         if not old.keys() >= {*message["changed"]}:
@@ -374,3 +374,8 @@ class HostServer:
         if self._scheduler is not None:
             self._scheduler.end()
             self._scheduler = None
+
+
+def _as_loaded(plan: TargetPlan) -> tuple[object, ...]:
+    """The parts that a live server has been started with."""
+    return plan.arguments, plan.sources, plan.environment

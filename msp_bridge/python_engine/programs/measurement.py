@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import sys
-import sysconfig
 from collections.abc import Collection, Generator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -32,7 +31,7 @@ from .world import LIMITS, World
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
 SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests, in a baseline
-FORMAT = 13  # of the file: another one whenever what it says changes
+FORMAT = 14  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
@@ -283,7 +282,6 @@ def _in_time(answer: Answer, plan: TargetPlan) -> Answer:
 
 
 def _key(plan: TargetPlan) -> list[Any]:
-    site = sysconfig.get_path("purelib")
     return [
         FORMAT,
         plan.content,
@@ -292,5 +290,4 @@ def _key(plan: TargetPlan) -> list[Any]:
         list(plan.sources),
         sys.version,
         version("pytest"),
-        os.stat(site).st_mtime_ns if os.path.isdir(site) else 0,
     ]
