@@ -35,7 +35,10 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
     with _crate(laboratory) as root:
         sides = {"bridge": lambda: _by_bridge(laboratory, bridge, root, found), ALONE: lambda: _alone(root, found)}
         measured = alternate(rounds or ROUNDS, sides, warm_up=False)
-    whole, again = {"wall s": f"{AT_MOST} 1.0", "CPU s": ""}, {"again s": f"{AT_MOST} 0.3", "CPU again s": ""}
+    whole, again = (
+        {"wall s": f"{AT_MOST} 1.0", "CPU s": f"{AT_MOST} 1.0"},
+        {"again s": f"{AT_MOST} 0.3", "CPU again s": ""},
+    )
     return [
         *compare(f"{found['bridge'].total()} mutants, all", measured, "bridge", ALONE, whole),
         *compare("one mutant again", measured, "bridge", ALONE, again),

@@ -33,7 +33,8 @@ from .outcomes import Outcomes
 log = logging.getLogger(__name__)
 
 MAX_MUTANTS_OF_RUN = 500  # with some thousands of names the tool's regular expression gets too large
-LEAST_OF_A_RUN = 4  # mutants of several copies: each run takes some tenths of a second besides
+LEAST_OF_A_RUN = 4  # mutants
+SHARED_AT_ONCE = 7 / 8  # of what is due; the rest goes to the first copies that are done
 MUTANTS_OF_A_COPY = 8  # for fewer the build from nothing of another copy takes longer than testing them one by one
 SKIP = "--baseline=skip"
 ISOLATION = "isolation"  # in the private directory
@@ -61,11 +62,20 @@ class _Work:
     passed: Passed = field(factory=Passed, init=False)  # for these mutants, also if it may not be kept for others
     measured: asyncio.Event = field(factory=asyncio.Event, init=False)  # the first copy has come beyond its baseline
     lock: bytes = field(default=b"", init=False)  # the lock file of the copy in which the tests have passed
+    _share: int = field(default=0, init=False)
+    _shares: int = field(default=0, init=False)  # of that size that nobody has taken yet
 
     def take(self) -> list[Mutant]:
-        """Some of what is due, fewer towards the end, so that all copies are done at about the same time."""
-        count = len(self.due) if self.copies == 1 else max(LEAST_OF_A_RUN, len(self.due) // self.copies)
-        return [self.due.popleft() for _ in range(min(count, len(self.due)))]
+        """Take a share of what is due: most of it goes in one to each copy, the rest to the first ones that are done.
+
+        So they end at about the same time after few runs, each of which takes some tenths of a second besides.
+        """
+        if not self._shares:
+            part = 1.0 if self.copies == 1 else SHARED_AT_ONCE
+            self._share = max(LEAST_OF_A_RUN, math.ceil(len(self.due) * part / self.copies))
+            self._shares = self.copies
+        self._shares -= 1
+        return [self.due.popleft() for _ in range(min(self._share, len(self.due)))]
 
     def pin(self, copy: Path) -> None:
         """Give `copy` the lock file with which the tests have passed, if there is one yet. Blocks.

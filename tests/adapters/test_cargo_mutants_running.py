@@ -97,7 +97,9 @@ async def test_many_mutants_are_shared_by_copies_that_work_at_once(root: Path) -
         mutants = await discovered(adapter)
         results = await results_of(adapter, mutants)
     assert Counter(result.mutant for result in results) == Counter(mutants)
-    assert set(runs_in_place(root)) == {"build-0", "build-1"}, "one for each eight"
+    runs = runs_in_place(root)
+    assert set(runs) == {"build-0", "build-1"}, "one for each eight"
+    assert [len(each) for each in runs.values()] == [1, 1], "a share for each"
 
 
 async def test_copies_that_work_at_once_have_the_lock_file_with_which_the_tests_pass(
