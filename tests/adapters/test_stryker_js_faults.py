@@ -321,7 +321,7 @@ async def test_a_sandbox_is_given_back_when_a_cancel_meets_its_cleaning(
 
 @pytest.mark.usefixtures("portable")
 @BOTH
-async def test_a_plugin_that_is_not_found_is_named_by_doctor_and_when_tests_are_to_run(
+async def test_a_plugin_that_is_not_found_or_can_not_be_loaded_is_named_by_doctor_and_when_tests_are_to_run(
     modules: Path, tmp_path: Path
 ) -> None:
     root = copied("js_mocha", tmp_path, modules)
@@ -337,6 +337,12 @@ async def test_a_plugin_that_is_not_found_is_named_by_doctor_and_when_tests_are_
         with pytest.raises(ConfigurationError) as caught:
             await results_of(adapter, (await discovered(adapter))[:1])
         assert (caught.value.problem, caught.value.remedy) == (finding.text, finding.remedy)
+        configure(root, plugins=["./runner.mjs"])
+        (root / "runner.mjs").write_text("throw new Error('it needs mocha 11');\n")
+        (finding,) = [finding for finding in await findings_of(adapter) if finding.subject == "test runner"]
+        assert not finding.good
+        assert "runner.mjs can't be loaded (it needs mocha 11)" in finding.text
+        (root / "runner.mjs").unlink()
 
 
 def test_a_plugin_that_can_not_be_loaded_is_named_with_the_reason(tmp_path: Path) -> None:

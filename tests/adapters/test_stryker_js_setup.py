@@ -23,7 +23,6 @@ from support.stryker_js_trees import (
     CORE9,
     TESTS,
     adapter_on,
-    configure,
     copied,
     discovered,
     findings_of,
@@ -288,19 +287,6 @@ async def test_the_doctor_shows_what_is_wrong_and_how_to_fix_it(tmp_path: Path) 
         (root / "node_modules").unlink()
     assert (missing.good, missing.remedy) == (False, "npm install")
     assert (empty.good, empty.remedy) == (False, "set `mutate` in StrykerJS's configuration to the files to mutate")
-
-
-@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
-async def test_the_doctor_says_why_the_plugin_of_the_test_runner_can_not_be_loaded(
-    modules: Path, tmp_path: Path
-) -> None:
-    root = copied("js_mocha", tmp_path, modules)
-    configure(root, plugins=["./runner.mjs"])
-    (root / "runner.mjs").write_text("throw new Error('it needs mocha 11');\n")
-    async with adapter_on(root) as adapter:
-        (finding,) = [finding for finding in await findings_of(adapter) if finding.subject == "test runner"]
-    assert not finding.good
-    assert "runner.mjs can't be loaded (it needs mocha 11)" in finding.text
 
 
 def hoisted(to: Path) -> Path:
