@@ -25,6 +25,7 @@ from msp_bridge.python_engine import remarks
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import start_program
 from msp_bridge.python_engine.programs import messages
+from msp_bridge.python_engine.programs.loaded_modules import have_changed
 from msp_bridge.python_engine.programs.messages import MutantAnswer, Request, Summary
 from msp_bridge.python_engine.remedies import elsewhere, remedy_of
 from msp_bridge.text import counted
@@ -64,6 +65,7 @@ class Host:
     restarts: bool = field(default=False, init=False)  # it collects the tests, or runs all of them without a mutant
     is_prepared: bool = field(default=False, init=False)  # it knows the tests, or is about to measure them
     is_measuring: bool = field(default=False, init=False)  # not all tests are measured
+    _outside: Mapping[str, list[int]] = field(factory=dict, init=False)  # files of modules beside the project
     _imported: Ran | None = field(default=None, init=False)  # what collecting the tests depends on
     _ran_alone: dict[str, Ran] = field(factory=dict, init=False)  # what else tests depend on that were run alone
     _pending: dict[int, contextvars.Context] = field(factory=dict, init=False)  # questions, each with its request's
@@ -158,7 +160,7 @@ class Host:
 
     def _know(self, answer: Summary) -> None:
         """Note the facts of the tests or, while they are measured, of the collection."""
-        self._tests, self.failing = answer["tests"], answer["failing"]
+        self._tests, self.failing, self._outside = answer["tests"], answer["failing"], answer["outside"]
         self.isolation = tuple(answer["isolation"])
         self.is_measuring = answer["measuring"]
         self.notices = {FailingTest(test, why): None for test, why in sorted(self.failing.items())}
@@ -171,6 +173,10 @@ class Host:
                 answer["seconds"],
                 ", ".join(self.isolation) or "a process",
             )
+
+    def is_outdated(self) -> bool:
+        """Whether modules that it has loaded have changed, outside of the project. Blocks."""
+        return have_changed(self._outside)
 
     async def settle(self) -> None:
         """Wait until all tests are measured, or can't be: then it is to be prepared once more."""

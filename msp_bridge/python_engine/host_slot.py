@@ -188,7 +188,10 @@ class HostSlot:
             ):
                 if time.monotonic() - self._looked < LOOK_AGAIN_S:
                     return host
-                if not self._follow(await in_thread(self._warm.sandbox.changed, frozenset(self._unfollowed))):
+                if self._first_look and await in_thread(host.is_outdated):
+                    host.is_prepared = False
+                changed = await in_thread(self._warm.sandbox.changed, frozenset(self._unfollowed))
+                if not self._follow(changed) and host.is_prepared:
                     self._looked = time.monotonic()
                     return host
                 await host.interrupt()  # before a file moves under the feet of a test

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import aclosing
 
 import psutil
+import pytest
 from support.environments import environment, repair
 from support.files import written
 from support.memory_stream import MemoryStream
@@ -386,9 +387,14 @@ async def test_twelve_functions_and_seven_processes_wait_for_a_mutant(tmp_path, 
         await workspaces.aclose()
 
 
-async def test_a_package_that_is_installed_meanwhile_is_the_one_that_mutants_meet(tmp_path):
-    python = environment(tmp_path / "venv", {"rates.py": "LIMIT = 5\n"})
+@pytest.mark.parametrize("place", ["installed", "beside"])
+async def test_a_package_that_changes_meanwhile_is_the_one_that_mutants_meet(tmp_path, place):
+    """Installed anew, or edited where it lies beside the project, as in a workspace."""
+    python = environment(tmp_path / "venv", {"beside.pth": f"{tmp_path / 'beside'}\n"})
     repair(python)
+    (site,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
+    package = site if place == "installed" else tmp_path / "beside"
+    written(package, {"rates.py": "LIMIT = 5\n"})
     files = {
         "pyproject.toml": TABLE,
         "pkg/m.py": b"import rates\n\n\ndef is_low(a):\n    return a < rates.LIMIT\n",
@@ -396,7 +402,9 @@ async def test_a_package_that_is_installed_meanwhile_is_the_one_that_mutants_mee
     }
     async with Trial.of(files, tmp_path, python=python) as trial:
         [first] = (await trial.test()).values()
-        (site,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
-        written(site, {"rates.py": "LIMIT = 4 + 1 / 2\n", "rates-2.dist-info/RECORD": ""})
+        written(package, {"rates.py": "LIMIT = 4 + 1 / 2\n", "rates-2.dist-info/RECORD": ""})
         [second] = (await trial.test()).values()
-    assert (first.status, second.status) == (Status.KILLED, Status.SURVIVED)
+        written(package, {"rates.py": "LIMIT = 5\n", "rates-3.dist-info/RECORD": ""})
+    async with Trial.of({}, tmp_path, python=python) as trial:
+        [third] = (await trial.test()).values()
+    assert [each.status for each in (first, second, third)] == [Status.KILLED, Status.SURVIVED, Status.KILLED]

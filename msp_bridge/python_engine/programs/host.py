@@ -26,6 +26,7 @@ from .endings import Unprepared, gist
 from .file_edit import FileEdit
 from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Sharing
+from .loaded_modules import have_changed
 from .measurement import Measurement
 from .measuring import MEASUREMENT, Background, drive
 from .messages import Collected, Ended, Options, Ran, Request, Started, Summary, Verdict
@@ -273,7 +274,8 @@ class HostServer:
         pieces = self._background.end()
         known = None if self._scheduler is None else reduce(Baseline.measured, pieces, self._scheduler.baseline)
         baseline, self._how = None, "reloaded"
-        same = before is not None and _as_loaded(before) == _as_loaded(plan)
+        outside = (self._collected or {}).get("outside", {})
+        same = before is not None and _as_loaded(before) == _as_loaded(plan) and not have_changed(outside)
         if same and known is not None and self._servers.live is not None:
             baseline = self._files.reload(message["changed"], old, known, self._servers.live)
         if not old.keys() >= {*message["changed"]}:
@@ -336,6 +338,7 @@ class HostServer:
             "isolation": sorted(self._world.parts | ({GUARD} if self._sharing is Sharing.GUARD else set())),
             "refused": self._world.refused,
             "imported": self._imported,
+            "outside": (self._collected or {}).get("outside", {}),
             "how": self._how,
             "seconds": round(time.perf_counter() - self._start, 3),
         }

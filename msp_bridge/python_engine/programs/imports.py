@@ -24,12 +24,11 @@ from ...isolation.descriptors import OpenFile, open_files
 from ...isolation.guard import shared_memory
 from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
-from .loaded_modules import file_of, loaded_files
+from .loaded_modules import SITES, file_of, loaded_files
 from .process_starts import STARTS, WAYS
 from .text_reads import TextReads
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
-SITES = ("site-packages", "dist-packages")
 LOOKS_S = 0.05  # that looking for the file of `CallingFile` may take
 TOOL = 4  # of sys.monitoring: none of the ids that it reserves for debuggers, coverage, profilers and optimizers
 
@@ -103,7 +102,7 @@ def _comes_from_elsewhere(directory: str, own: Collection[str]) -> bool:
 def is_of_environment(path: str) -> bool:
     """Whether a directory is one of the interpreter's or of installed packages."""
     real = os.path.realpath(path)
-    return is_of_python(real) or not set(real.split(os.sep)).isdisjoint(SITES)
+    return is_of_python(real) or not SITES.isdisjoint(real.split(os.sep))
 
 
 def is_of_python(path: str) -> bool:

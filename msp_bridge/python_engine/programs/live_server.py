@@ -32,7 +32,7 @@ from .job_process import Job
 from .late_imports import Line, Lines
 from .line_coverage import ProbedFiles, TestCoverage, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, put
-from .loaded_modules import loaded_files
+from .loaded_modules import loaded_files, outside_files
 from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests
@@ -139,6 +139,7 @@ class Live:
             "trace_lost": self._trace.lost,
             "ran": None if self.dependencies is None else self.dependencies.report(),
             "elsewhere": self._tests.elsewhere(self._plan),
+            "outside": outside_files(self._plan.place, self._world.root),
             "imported": imported(self._plan.place, self._plan.sources, tests),
             "files": facts_of(self._plan, self._functions, self._trace, self._loaded),
             "calling": self.calling.found,

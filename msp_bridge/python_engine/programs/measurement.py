@@ -23,6 +23,7 @@ from .endings import Unprepared, gist, reject_elsewhere, why_not_collected
 from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Load
 from .kept import Changes, KeptSources
+from .loaded_modules import have_changed
 from .measuring import Answer, Run, Steps, answer_to
 from .messages import Collected, JobMessage, Report
 from .test_masks import bits
@@ -41,6 +42,7 @@ class Measurement:
 
     def __init__(self, file: Path, servers: ForkServers, world: World) -> None:
         self._file, self._servers, self._world = file, servers, world
+        self._outside: Mapping[str, list[int]] = {}  # see `Collected`
         self._sources = KeptSources(file.with_name("sources"))
 
     def steps(
@@ -107,6 +109,7 @@ class Measurement:
                 "unseen": {path: sorted(facts.unseen) for path, facts in baseline.facts.items() if facts.unseen},
             },
             "imported": baseline.imported,
+            "outside": self._outside,
             **{name: sorted(getattr(baseline, name)) for name in SETS},
             "killers": dict(baseline.killers),
             "survivors": [
@@ -125,9 +128,10 @@ class Measurement:
 
     def known(self, plan: TargetPlan, collected: Collected | None) -> Baseline | None:
         """Read what the earlier measurement says of the project as it is now; None: nothing."""
+        self._outside = {} if collected is None else collected["outside"]
         try:
             saved: dict[str, Any] = json.loads(self._file.read_bytes())
-            if saved["key"] != _key(plan):
+            if saved["key"] != _key(plan) or have_changed(saved["outside"]):
                 return None
             baseline = _restored(saved, collected)
             tests = baseline.tests if collected is None else collected["tests"]

@@ -49,6 +49,7 @@ class Collected(TypedDict, total=False):
     seconds: float
     megabytes: float  # the size of the process that is forked
     elsewhere: Sequence[str] | None  # of a module: see `imports.loaded_elsewhere`
+    outside: Mapping[str, list[int]]  # see `loaded_modules.outside_files`
     threads: int
     native_threads: int
     trace_lost: bool
@@ -193,6 +194,7 @@ class Summary(TypedDict):
     isolation: Sequence[str]
     refused: Mapping[str, str]
     imported: Ran | None
+    outside: Mapping[str, list[int]]  # see `Collected`
     how: str
     seconds: float
 

@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from .channel import READY, Channel
-from .imports import SITES, is_of_python
+from .imports import is_of_python
+from .loaded_modules import SITES
 
 
 def main(options: dict[str, str]) -> None:
