@@ -228,5 +228,9 @@ async def test_a_method_that_is_cancelled_from_within_is_no_silent_death() -> No
 
     async with connected({"odd": odd, "echo": echo}) as both:
         await both.client.send(framed({"jsonrpc": "2.0", "id": 1, "method": "odd"}))
-        assert (await both.client.receive())["error"]["code"] == ErrorCode.INTERNAL_ERROR
+        error = (await both.client.receive())["error"]
+        assert (error["code"], "inside msp-bridge (CancelledError)" in error["message"]) == (
+            ErrorCode.INTERNAL_ERROR,
+            True,
+        )
         assert await both.client.request("echo", [1]) == [1]
