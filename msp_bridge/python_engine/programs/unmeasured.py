@@ -96,8 +96,6 @@ class Unmeasured:
             return Stage.UNMEASURED, []
         covering = baseline.covering(mutant.path, mutant.change.lines)
         if not baseline.allows_live_code(mutant.path, mutant.change):
-            if not covering:
-                self.probes.start(baseline, mutant)
             return Stage.FRESH, []
         if covering and not baseline.fork_unsafe and (left := self._survivors.left(baseline, mutant)):
             return Stage.SUITE, left
