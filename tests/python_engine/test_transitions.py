@@ -88,7 +88,8 @@ class Trial:
         server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False, age=late)
         plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
         known, servers = replace(baseline(), unsteady=unsteady), Servers(server, server)
-        host = ToHost(self.answers.append, lambda: None, lambda: None, self._start_anew)
+        self.late: set[str] = set()
+        host = ToHost(self.answers.append, lambda: None, lambda: None, self._start_anew, self.late)
         self.scheduler = MutantScheduler(known, plan, servers, (), 2, host, {})
         start = CODE.index("a + 1")
         change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
@@ -320,3 +321,15 @@ def test_a_control_holds_for_some_minutes(monkeypatch: pytest.MonkeyPatch) -> No
     assert not any(controls.due(test, None, timed_out=False) for test in (0, KILLER))
     monkeypatch.setattr(time, "monotonic", lambda: now + 2 * HOLDS_S)
     assert all(controls.due(test, None, timed_out=False) for test in (0, KILLER))
+
+
+def test_a_control_that_fails_in_an_old_process_again_starts_nothing_anew() -> None:
+    """Such a test may need others before it, in a new process as well; one that passes may be late another time."""
+    with contextlib.closing(Trial(Stage.CONTROL, Seen.FAILED_LATE, frozenset())) as trial:
+        trial.late.add(TESTS[KILLER])
+        trial.ends(Seen.FAILED_LATE)
+        assert trial.mutant.stage is Stage.FRESH
+    with contextlib.closing(Trial(Stage.CONTROL, Seen.FAILED_LATE, frozenset())) as trial:
+        trial.late.add(TESTS[KILLER])
+        trial.ends(Seen.PASSED)
+        assert trial.late == set()

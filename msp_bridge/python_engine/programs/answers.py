@@ -18,6 +18,7 @@ class ToHost(NamedTuple):
     note: Callable[[], None]  # that the baseline has become richer
     start_early: Callable[[], None]  # the early server
     start_anew: Callable[[], None]  # all servers, which ends this scheduler
+    late: set[str]  # tests for which that was done, and whose controls have not passed since
 
 
 def answer_of(

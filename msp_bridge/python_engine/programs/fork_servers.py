@@ -40,7 +40,7 @@ class ServerProcess:
 
     def __init__(self, pid: int, ours: socket.socket) -> None:
         self.pid, self._socket = pid, ours
-        self._started = time.monotonic()
+        self._since = time.monotonic()
         self.serves = True  # or will before anything of the project can hang it
         self.channel = Channel(ours.fileno(), ours.fileno())
 
@@ -64,8 +64,12 @@ class ServerProcess:
 
     @property
     def age(self) -> float:
-        """Seconds since it was started."""
-        return time.monotonic() - self._started
+        """Seconds since it was ready, or started."""
+        return time.monotonic() - self._since
+
+    def note_ready(self) -> None:
+        """It has started."""
+        self._since = time.monotonic()
 
     @property
     def has_ended(self) -> bool:
@@ -231,6 +235,7 @@ class ForkServers:
         server.pid = answer.get("pid", server.pid)
         if answer["do"] == "failed":
             raise why_not_collected(answer, self.log(kind))
+        server.note_ready()
         return answer
 
     def _collected(self, live: ServerProcess, session: ServerProcess | None) -> Started:

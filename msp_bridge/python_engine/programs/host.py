@@ -67,6 +67,7 @@ class HostServer:
         self._scheduler: MutantScheduler | None = None
         self._plan: TargetPlan | None = None
         self._files = ProjectFiles(world.place)
+        self._late: set[str] = set()  # see `ToHost`
         self._imported: Ran | None = None  # what collecting the tests depends on
 
     def serve(self) -> None:
@@ -351,7 +352,7 @@ class HostServer:
             self._servers.now,
             self._world.parts,
             1 if sharing is Sharing.NONE else self._jobs,
-            ToHost(self._channel.send, self._save, self._start_early, self._start_anew),
+            ToHost(self._channel.send, self._save, self._start_early, self._start_anew, self._late),
             self._files.tests,
             sharing,
         )

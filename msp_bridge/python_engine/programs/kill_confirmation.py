@@ -16,8 +16,9 @@ The rows of `transitions` say what follows each run:
 - Where a test was over a time limit, and its control had more to set up than that allowed for, or nobody knew how long
   it takes, the mutant's tests run again (`time_limits`).
 - A test may go by the time, and what its file has computed when it was imported be too old by now. So a control holds
-  for `HOLDS_S`, and where one fails in a fork of a server that is older, the servers start anew. Fork servers of fresh
-  processes are not used any more when they are so old.
+  for `HOLDS_S`, and where one fails in a fork of a server that is older, the servers start anew: once for each test,
+  until it passes, since it may need others before it. Fork servers of fresh processes are not used any more when they
+  are so old.
 - A test that fails alone without the mutant needs others before it: a fresh process that runs all tests in their order
   decides. It is asked twice; before the first such kill counts, `SUITE_CONTROL` runs them all without a mutant. A test
   that fails there fails by itself: what was kept of it is no longer true.
@@ -30,6 +31,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from .answers import ToHost
 from .baseline import Baseline
 from .controls import HOLDS_S, Controls, Files
 from .fork_servers import ServerProcess
@@ -66,9 +68,10 @@ class KillConfirmation:
     """Confirms the kills of one scheduler. `note` is called when a test turns out to be unsteady."""
 
     def __init__(
-        self, way: Way, jobs: MutantJobs, controls: Controls, note: Callable[[], None], live: ServerProcess | None
+        self, way: Way, jobs: MutantJobs, controls: Controls, host: ToHost, live: ServerProcess | None
     ) -> None:
-        self._way, self._jobs, self._controls, self._note, self._live = way, jobs, controls, note, live
+        self._way, self._jobs, self._controls, self._live = way, jobs, controls, live
+        self._note, self._late = host.note, host.late
         self._suite_passes = False  # in a fresh process, as it is now
         self._ran_without: dict[tuple[int, Files], Trace | None] = {}  # what the last control of a test depends on
 
@@ -115,11 +118,11 @@ class KillConfirmation:
             return self._seen_of_suite(killer, report)
         if report is None or report.get("failure", True):  # or the tests didn't come to their end
             mutant.timed_out |= answer["kill_reason"] == "timeout"
-            late = mutant.stage is Stage.CONTROL and self._live is not None and self._live.age > HOLDS_S
-            return Seen.FAILED_LATE if late and self._runs_in_fork(mutant) else Seen.FAILED
+            return Seen.FAILED_LATE if self._may_be_late(mutant, killer) else Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):
             return Seen.UNSTEADY_PASSED if self._controls.is_unsteady(killer) else Seen.PASSED
         self._controls.passed(killer, mutant.files)
+        self._late.discard(self._way.baseline.tests[killer])
         self._ran_without[killer, mutant.files] = mutant.ran[-1]
         if mutant.stage is Stage.CONTROL:
             in_fork = self._runs_in_fork(mutant)
@@ -130,6 +133,16 @@ class KillConfirmation:
             return Seen.DUE_UNDER_LOAD
         unconfirmed = self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
         return Seen.UNCONFIRMED if unconfirmed else Seen.PASSED
+
+    def _may_be_late(self, mutant: ScheduledMutant, killer: int) -> bool:
+        """Whether a control has failed in an old process: once for each test, where nothing is to be measured again."""
+        baseline, test = self._way.baseline, self._way.baseline.tests[killer]
+        if mutant.stage is not Stage.CONTROL or not self._runs_in_fork(mutant) or baseline.unmeasured:
+            return False
+        if self._live is None or self._live.age <= HOLDS_S or test in self._late:
+            return False
+        self._late.add(test)
+        return True
 
     def _seen_of_suite(self, killer: int, report: Report | None) -> Seen:
         """Note a test that fails in the suite without a mutant, by itself or by ending it."""

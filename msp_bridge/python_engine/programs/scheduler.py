@@ -71,7 +71,7 @@ class MutantScheduler:
         self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue(sharing, jobs)
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
-        self._confirmation = KillConfirmation(self, self._jobs, self._controls, host.note, self._live)
+        self._confirmation = KillConfirmation(self, self._jobs, self._controls, host, self._live)
         self._own_actions: dict[Action, Callable[[ScheduledMutant], None]] = {
             Action.ANSWER: lambda mutant: self._answer(mutant, mutant.verdict),
             Action.SURVIVED: self.survived,
