@@ -35,6 +35,11 @@ class OpenFile:
         """Whether it is on the disk still, unlike a temporary file without a name."""
         return self.status.st_nlink > 0
 
+    @property
+    def is_written(self) -> bool:
+        """Whether it is a file on the disk that can be written to."""
+        return self.kind == stat.S_IFREG and self.has_name and not self.is_read_only
+
     def is_same(self, other: os.stat_result) -> bool:
         """Whether it leads to that file."""
         return os.path.samestat(self.status, other)

@@ -84,8 +84,8 @@ class Trial:
     def __init__(self, stage: Stage, seen: Seen, unsteady: frozenset[int]) -> None:
         self.sent: list[dict[str, Any]] = []
         self.answers: list[dict[str, Any]] = []
-        late = 10 * HOLDS_S if seen is Seen.FAILED_LATE else 0.0
-        server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False, age=late)
+        old = seen is Seen.FAILED_LATE
+        server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False, is_old=old)
         plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
         known, servers = replace(baseline(), unsteady=unsteady), Servers(server, server)
         self.late: set[str] = set()

@@ -63,19 +63,23 @@ async def first_kill(trial: Trial, *, survivors: bool = True) -> Result:
         return await anext(results)
 
 
+async def early_kill(trial: Trial, end: Path) -> Result:
+    """The first result, which comes before the tests can end; the survivors come afterwards."""
+    results: list[Result] = []
+    async with aclosing(trial.adapter.test(await trial.discover())) as stream:
+        async for result in stream:
+            results.append(result)
+            end.touch()
+    assert {each.status for each in results if "survives" in (each.mutant.description or "")} == {Status.SURVIVED}
+    return results[0]
+
+
 async def test_a_kill_waits_neither_for_all_tests_nor_is_it_lost(tmp_path: Path, end: Path) -> None:
     async with asyncio.timeout(120), Trial.of(files(end), tmp_path) as trial:
-        results: list[Result] = []
-        async with aclosing(trial.adapter.test(await trial.discover())) as stream:
-            async for result in stream:
-                results.append(result)
-                end.touch()
-        early, *_ = results
+        early = await early_kill(trial, end)
         assert early.status is Status.KILLED
         assert early.killed_by == ("tests/test_m.py::test_killed",)
         assert early.covered_by is None  # not known yet
-        rest = {result.status for result in results if "survives" in result.mutant.description}
-        assert rest == {Status.SURVIVED}
 
 
 async def test_a_kill_does_not_wait_for_survivors_that_wait_for_all_tests(tmp_path: Path, end: Path) -> None:
@@ -94,16 +98,9 @@ async def test_a_kill_of_code_that_runs_at_import_does_not_wait_for_all_tests(tm
     tree = files(end)
     tree["pkg/m.py"] += b"\n\nVALUE = killed(1)\n"
     async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
-        results: list[Result] = []
-        async with aclosing(trial.adapter.test(await trial.discover())) as stream:
-            async for result in stream:
-                results.append(result)
-                end.touch()
-        early, *_ = results
+        early = await early_kill(trial, end)
         assert (early.status, early.killed_by) == (Status.KILLED, ("tests/test_m.py::test_killed",))
         assert (early.static, early.covered_by) == (True, None)  # not known yet
-        rest = {result.status for result in results if "survives" in result.mutant.description}
-        assert rest == {Status.SURVIVED}
 
 
 async def test_a_request_of_several_mutants_names_a_failing_test_that_is_found_after_the_last_kill(

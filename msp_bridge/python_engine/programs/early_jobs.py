@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .baseline import Baseline, FileFacts
-from .controls import HOLDS_S
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .messages import Ended, Started
@@ -61,7 +60,7 @@ class EarlyJobs:
     def take(self, baseline: Baseline, mutant: ScheduledMutant) -> ServerProcess | None:
         """The server, if it can have the next job of `mutant`, which then collects its files, too."""
         mutant.is_early = False
-        too_old = self.server is not None and self.server.age > HOLDS_S
+        too_old = self.server is not None and self.server.is_old
         if baseline.unmeasured or baseline.fork_unsafe or mutant.is_not_live or too_old:
             return None
         if not self._is_used:

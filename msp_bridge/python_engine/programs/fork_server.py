@@ -38,7 +38,6 @@ import contextlib
 import os
 import select
 import signal
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -89,8 +88,8 @@ class ForkServer:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._shares_memory = self._world.shares_memory()
         with contextlib.suppress(OSError):  # this system has no list of them
-            log, files = os.fstat(2), [each for each in open_files() if each.kind == stat.S_IFREG and each.has_name]
-            self._written = [(each, each.name) for each in files if not (each.is_read_only or each.is_same(log))]
+            log = os.fstat(2)
+            self._written = [(each, each.name) for each in open_files() if each.is_written and not each.is_same(log)]
         while self._step():
             if self._job is not None:
                 return self._job

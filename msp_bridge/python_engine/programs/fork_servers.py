@@ -21,6 +21,7 @@ from typing import NamedTuple
 from ...isolation import descendants
 from . import imports
 from .channel import Channel, TargetPlan
+from .controls import HOLDS_S
 from .endings import Unprepared, last_error, reject_elsewhere, why_not_collected
 from .fork_server import ForkServer
 from .forked import Forked
@@ -63,9 +64,9 @@ class ServerProcess:
         return cls(pid, connection.ours)
 
     @property
-    def age(self) -> float:
-        """Seconds since it was ready, or started."""
-        return time.monotonic() - self._since
+    def is_old(self) -> bool:
+        """Whether what it has imported may be too old for tests that go by the time: see `kill_confirmation`."""
+        return time.monotonic() - self._since > HOLDS_S
 
     def note_ready(self) -> None:
         """It has started."""

@@ -238,9 +238,7 @@ def _shared_with_forks() -> set[object]:
 
 
 def _is_shared(file: OpenFile) -> bool:
-    if file.kind == stat.S_IFREG:
-        return file.has_name and not file.is_read_only
-    return file.kind not in (stat.S_IFCHR, stat.S_IFDIR)
+    return file.is_written or file.kind not in (stat.S_IFREG, stat.S_IFCHR, stat.S_IFDIR)
 
 
 class CallingFile:

@@ -33,7 +33,7 @@ from typing import Protocol
 
 from .answers import ToHost
 from .baseline import Baseline
-from .controls import HOLDS_S, Controls, Files
+from .controls import Controls, Files
 from .fork_servers import ServerProcess
 from .messages import Ended, Report, Trace, Verdict
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
@@ -139,7 +139,7 @@ class KillConfirmation:
         baseline, test = self._way.baseline, self._way.baseline.tests[killer]
         if mutant.stage is not Stage.CONTROL or not self._runs_in_fork(mutant) or baseline.unmeasured:
             return False
-        if self._live is None or self._live.age <= HOLDS_S or test in self._late:
+        if self._live is None or not self._live.is_old or test in self._late:
             return False
         self._late.add(test)
         return True

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, field
 
 from .baseline import Baseline, Survivor
 from .channel import IN_SUITE, TargetPlan
-from .controls import HOLDS_S, Controls, Files
+from .controls import Controls, Files
 from .file_edit import FileEdit
 from .fork_servers import ServerProcess, Servers
 from .job_queue import JobQueue, Kind
@@ -186,7 +186,7 @@ class MutantJobs:
             job["segment"] = astuple(mutant.change.segment)
         job |= self._limits(baseline, mutant if mutated else None, only, baseline.collecting)
         session = self._session
-        if baseline.fork_unsafe or (session is not None and session.age > HOLDS_S):
+        if baseline.fork_unsafe or (session is not None and session.is_old):
             session = None  # a fork of less may be the truth
         self._submit(early or session or self._fresh, job, mutant.batch, tests, only=only or (), loaded=loaded)
 
