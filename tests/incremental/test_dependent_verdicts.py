@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from msp_bridge.adapter import AskRanAlone, RanAlone, Reach, Surroundings
 from msp_bridge.errors import BridgeError
+from msp_bridge.incremental import rule
 from msp_bridge.incremental.rule import Incremental, Verdicts
 from msp_bridge.model import Dependencies, Location, Mutant, Position, Ran, Result, Status
 from msp_bridge.toolkit.kept_answers import KeptAnswers
@@ -31,12 +34,13 @@ class Shop:
         self.asked: list[tuple[list[Mutant], bool]] = []
         self.alone = RanAlone()
         self.reach: Mapping[Mutant, Reach] = {ONE: NEAR}
+        self.around: Surroundings | None = Surroundings({"tool": "1.0"})
 
     def write(self, text: str, name: str = "shop/a.py") -> None:
         (self.root / name).write_text(text)
 
     async def surroundings(self) -> Surroundings | None:
-        return Surroundings({"tool": "1.0"})
+        return self.around
 
     async def verdicts(self) -> Verdicts:
         return await Incremental(self.root, self.answers).verdicts("tool", "shop/", self.surroundings)
@@ -99,27 +103,26 @@ async def test_what_holds_is_remembered_for_the_new_state(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "reach", "held"),
+    ("status", "reach", "static", "covered"),
     [
-        (Status.SURVIVED, NEAR, True),
-        (Status.SURVIVED, Reach(("test_two",), frozenset({"test_two"})), True),
-        (Status.SURVIVED, Reach(("test_two",), TESTS | {"test_three"}), False),  # which could kill it
-        (Status.SURVIVED, Reach((), TESTS), False),  # it is NoCoverage now
-        (Status.NO_COVERAGE, Reach((), frozenset()), True),
-        (Status.NO_COVERAGE, NEAR, False),
+        (Status.SURVIVED, NEAR, False, ("test_two", "test_one")),
+        (Status.SURVIVED, Reach(("test_two",), frozenset({"test_two"})), False, ("test_two", "test_one")),
+        (Status.SURVIVED, Reach(("test_two",), TESTS | {"test_three"}), False, False),  # which could kill it
+        (Status.SURVIVED, Reach((), TESTS), False, False),  # it is NoCoverage now
+        (Status.NO_COVERAGE, Reach((), frozenset()), False, ()),
+        (Status.NO_COVERAGE, Reach((), frozenset()), True, None),  # at import: whose tests run it is not known
+        (Status.NO_COVERAGE, NEAR, False, False),
     ],
 )
 async def test_a_survivor_holds_while_no_other_test_could_kill_it(
-    shop: Shop, status: Status, reach: Reach, held: bool
+    shop: Shop, status: Status, reach: Reach, static: bool, covered: Any
 ) -> None:
-    await shop.remember(result(status, tests=TESTS, covered_by=("test_one",)))
+    await shop.remember(result(status, tests=TESTS, covered_by=("test_one",), static=static))
     shop.write(SOURCE.replace("return 3", "return 33"))
     shop.reach = {ONE: reach}
-    again = await shop.again()
-    assert [one.status for one in again] == ([status] if held else [])
+    again = [(one.status, one.covered_by) for one in await shop.again()]
+    assert again == ([] if covered is False else [(status, covered)])
     assert shop.asked == [([ONE], True)]
-    if held and status is Status.SURVIVED:
-        assert again[0].covered_by == ("test_two", "test_one")
 
 
 async def test_nothing_holds_where_tests_can_not_be_relied_on(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
@@ -177,6 +180,32 @@ async def test_what_was_found_while_a_file_changed_is_not_kept_nor_what_comes_af
     assert await (await shop.verdicts()).known([ONE]) == []
 
 
+@pytest.mark.parametrize("meanwhile", [Surroundings({"tool": "2.0"}), None], ids=["another tool", "not known"])
+async def test_surroundings_that_were_others_for_a_while_end_what_is_kept(
+    shop: Shop, meanwhile: Surroundings | None
+) -> None:
+    verdicts = await shop.verdicts()
+    verdicts.note(result())
+    before, shop.around = shop.around, meanwhile
+    await verdicts.save({})
+    shop.around = before
+    verdicts.note(result())
+    await verdicts.save({})
+    assert await (await shop.verdicts()).known([ONE]) == []
+
+
+async def test_it_is_time_to_save_again_and_again(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule, "SAVE_S", 0.0)
+    monkeypatch.setattr(rule, "LOOKS", 1)
+    verdicts = await shop.verdicts()
+    async with asyncio.timeout(20):
+        for _ in range(2):
+            verdicts.note(result())
+            while not verdicts.due:
+                await asyncio.sleep(0.001)
+            await verdicts.save({})
+
+
 async def test_a_time_out_counts_when_it_comes_again(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     for known in (0, 0, 1):
@@ -193,14 +222,8 @@ async def test_verdicts_are_those_of_one_tool_and_its_surroundings(shop: Shop) -
     await shop.remember(result())
     incremental = Incremental(shop.root, shop.answers)
     assert await (await incremental.verdicts("other", "shop/", shop.surroundings)).known([ONE]) == []
-
-    async def newer() -> Surroundings | None:
-        return Surroundings({"tool": "2.0"})
-
-    async def unknown() -> Surroundings | None:
-        return None
-
-    verdicts = await incremental.verdicts("tool", "shop/", newer)
-    assert await verdicts.known([ONE]) + await verdicts.unaffected([ONE], shop.reached) == []
+    shop.around = Surroundings({"tool": "2.0"})
+    assert await shop.again() == []
+    shop.around = None
     with pytest.raises(BridgeError, match=r"^the tool can't say what surrounds it$"):
-        await incremental.verdicts("tool", "shop/", unknown)
+        await shop.verdicts()

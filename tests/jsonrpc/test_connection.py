@@ -303,11 +303,12 @@ async def test_answers_that_are_not_read_count_as_open_requests() -> None:
     assert errors == [ErrorCode.REQUEST_FAILED]
 
 
-async def test_a_client_that_reads_no_error_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("last", [b"", b"nonsense\r\n\r\n"], ids=["a request", "what is no message"])
+async def test_a_client_that_reads_no_error_is_disconnected(last: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "MAX_OPEN", 3)
     monkeypatch.setattr(connection, "REJECTION_TIMEOUT_S", 0.05)
     async with connected({"echo": echo}, room=10) as both:
-        await both.client.send(*({"id": number, "method": "echo"} for number in range(10)))
+        await both.client.send(*({"id": number, "method": "echo"} for number in range(3 if last else 10)), last)
         await both.served()
 
 

@@ -181,6 +181,9 @@ async def test_a_letter_may_be_cut_in_two_by_fragments(project: ScriptedProject)
         cut = message.index("€".encode()) + 1
         await client.wire.connection.send([message[:cut], message[cut:]], text=True)  # type: ignore[attr-defined]
         assert (await client.answer("€"))["result"] == {"version": "0.4.0"}
+        server.serving.cancel()
+        assert await client.ended() == b""
+        assert client.wire.connection.close_code == 1001  # type: ignore[attr-defined]
 
 
 async def test_a_peer_that_answers_no_ping_is_gone(
