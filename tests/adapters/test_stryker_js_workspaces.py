@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -124,8 +124,18 @@ def npm(root: Path, **dependencies: list[str]) -> Path:
     return root
 
 
+COPIES: list[ProjectSandbox] = []  # of one test
+
+
+@pytest.fixture(autouse=True)
+def closed_copies() -> Iterator[None]:
+    yield
+    while COPIES:
+        COPIES.pop().close()
+
+
 def refreshed(root: Path, to: Path) -> ProjectSandbox:
-    copy = ProjectSandbox.claim(project_at(root, cache=to / "cache"))
+    COPIES.append(copy := ProjectSandbox.claim(project_at(root, cache=to / "cache")))
     copy.refresh()
     return copy
 
@@ -145,7 +155,6 @@ def test_what_a_package_needs_of_its_workspace_is_copied_also_indirectly(tmp_pat
     (root / "packages/web/package.json").write_text("{}")
     copy.refresh()
     assert (installed / "math").resolve() == root / "packages" / "math"
-    copy.close()
 
 
 def test_packages_within_the_project_are_those_of_the_copy(tmp_path: Path) -> None:
@@ -153,7 +162,6 @@ def test_packages_within_the_project_are_those_of_the_copy(tmp_path: Path) -> No
     copy = refreshed(root, tmp_path)
     for name in ("web", "shop"):
         assert (copy.path / "node_modules/@own" / name).resolve() == copy.path / "packages" / name
-    copy.close()
 
 
 def test_an_edit_in_a_package_that_is_needed_is_noticed(tmp_path: Path) -> None:
@@ -165,7 +173,6 @@ def test_an_edit_in_a_package_that_is_needed_is_noticed(tmp_path: Path) -> None:
         copy.refresh()
         states.append(copy.state)
     assert states[0] == states[1] != states[2]
-    copy.close()
 
 
 def test_a_look_sees_packages_that_were_edited_installed_or_needed(tmp_path: Path) -> None:
@@ -189,7 +196,6 @@ def test_a_look_sees_packages_that_were_edited_installed_or_needed(tmp_path: Pat
     assert copy.is_current()
     (root / "packages/other/edited.js").write_text("")
     assert not copy.is_current(), "it is needed by now"
-    copy.close()
 
 
 @pytest.mark.parametrize("part", ["web", "shop"])
@@ -201,7 +207,6 @@ def test_a_copy_that_was_deleted_is_not_current(part: str, tmp_path: Path) -> No
     copy.refresh()
     assert copy.is_current()
     assert (copy.path.parent / part / "package.json").is_file()
-    copy.close()
 
 
 def linked(to: Path, name: str = "lib") -> tuple[Path, Path]:
@@ -228,7 +233,6 @@ def test_an_edit_in_a_package_that_is_only_linked_to_is_noticed(name: str, tmp_p
     copy.refresh()
     assert copy.is_current()
     assert copy.state != before
-    copy.close()
 
 
 def test_an_edit_of_a_linked_package_is_noticed_but_none_of_an_installed_one(
@@ -248,7 +252,6 @@ def test_an_edit_of_a_linked_package_is_noticed_but_none_of_an_installed_one(
     (further / "index.js").write_text("")
     copy.refresh()
     assert copy.state != before
-    copy.close()
 
 
 def test_an_edit_in_a_package_that_yarns_map_links_to_is_noticed(tmp_path: Path) -> None:
@@ -265,7 +268,6 @@ def test_an_edit_in_a_package_that_yarns_map_links_to_is_noticed(tmp_path: Path)
     copy.refresh()
     assert copy.is_current()
     assert copy.state != before
-    copy.close()
 
 
 def test_another_directory_behind_a_link_is_noticed(tmp_path: Path) -> None:
@@ -275,14 +277,12 @@ def test_another_directory_behind_a_link_is_noticed(tmp_path: Path) -> None:
     (project / "node_modules" / "lib").unlink()
     (project / "node_modules" / "lib").symlink_to(tmp_path / "elsewhere" / "other")
     assert not copy.is_current()
-    copy.close()
 
 
 def test_a_package_that_has_an_impossible_name_is_passed_over(tmp_path: Path) -> None:
     root = npm(tmp_path / "workspace", web=["x" * 300, "math"], math=[])
     copy = refreshed(root / "packages/web", tmp_path)
     assert (copy.path.parent / "math").resolve().is_relative_to(tmp_path / "cache")
-    copy.close()
 
 
 def test_packages_that_stand_in_a_directory_that_is_closed_to_us_are_passed_over(tmp_path: Path) -> None:
@@ -295,7 +295,6 @@ def test_packages_that_stand_in_a_directory_that_is_closed_to_us_are_passed_over
     try:
         copy = refreshed(root / "packages/web", tmp_path)
         assert (copy.path.parent.parent / "node_modules/@own/math").resolve().is_relative_to(tmp_path / "cache")
-        copy.close()
     finally:
         closed.chmod(0o755)
 
@@ -325,7 +324,6 @@ def test_what_tools_write_again_in_node_modules_stays_in_the_copy(tmp_path: Path
     shutil.rmtree(modules / ".prisma")
     copy.refresh()
     assert not (ours / ".prisma").exists()
-    copy.close()
 
 
 def test_what_tools_write_again_above_the_project_stays_beside_the_copy(tmp_path: Path) -> None:
@@ -347,7 +345,6 @@ def test_what_tools_write_again_above_the_project_stays_beside_the_copy(tmp_path
     for top in tops:
         assert (top / names[0]).read_text() == "edited"
         assert not (top / names[1]).exists()
-    copy.close()
 
 
 def test_packages_whose_names_look_alike_have_copies_of_their_own(tmp_path: Path) -> None:
@@ -359,7 +356,6 @@ def test_packages_whose_names_look_alike_have_copies_of_their_own(tmp_path: Path
     copy = refreshed(root / "packages/web", tmp_path)
     installed = copy.path.parents[1] / "node_modules/@own"
     assert [(installed / name / "name.js").read_text() for name in ("x", "y")] == ["a+b", "a/b"]
-    copy.close()
 
 
 def test_nothing_stands_beside_the_copy_for_what_is_gone(tmp_path: Path) -> None:
@@ -374,7 +370,6 @@ def test_nothing_stands_beside_the_copy_for_what_is_gone(tmp_path: Path) -> None
     assert not os.path.lexists(beside / "other")
     assert not os.path.lexists(beside.parent / "node_modules")
     assert (beside / "math").resolve() == root / "packages/math", "it isn't installed any more"
-    copy.close()
 
 
 def test_the_copy_of_a_package_that_nobody_needs_any_more_is_erased(tmp_path: Path) -> None:
@@ -389,7 +384,6 @@ def test_the_copy_of_a_package_that_nobody_needs_any_more_is_erased(tmp_path: Pa
     copy.refresh()
     assert (copy.path.parent / "shop").resolve() == shop
     assert (shop / "package.json").read_text() == (root / "packages/shop/package.json").read_text()
-    copy.close()
 
 
 def written(root: Path, *files: str) -> Path:
@@ -424,7 +418,6 @@ def test_links_beside_the_copy_do_not_matter_when_the_workspace_moves(
     tree = TreeState.of(tmp_path / "code")
     copy = refreshed(tmp_path / project, tmp_path)
     copy.clear()
-    copy.close()
     assert tree.differences(TreeState.of(tmp_path / "code")) == []
     assert copy.path.is_relative_to((tmp_path / "cache").resolve())
     assert (copy.path / "a.js").is_file()
@@ -441,7 +434,6 @@ def test_a_link_that_a_tool_puts_in_the_place_of_the_copy_is_not_followed(tmp_pa
     copy.refresh()
     assert tree.differences(TreeState.of(other)) == []
     assert (place / "package.json").is_file()
-    copy.close()
 
 
 @pytest.mark.parametrize("environment", [".venv", "named"])
@@ -454,7 +446,6 @@ def test_packages_in_an_environment_of_python_stay_when_a_tool_links_to_it(envir
     tree = TreeState.of(project)
     copy.refresh()
     assert tree.differences(TreeState.of(project)) == []
-    copy.close()
 
 
 def test_members_in_a_scope_that_is_a_link_are_copied(tmp_path: Path) -> None:
@@ -463,7 +454,6 @@ def test_members_in_a_scope_that_is_a_link_are_copied(tmp_path: Path) -> None:
     (root / "node_modules/@own").symlink_to("../packages")
     copy = refreshed(root / "packages/web", tmp_path)
     assert (copy.path.parents[1] / "node_modules/@own/math").resolve().is_relative_to(tmp_path / "cache")
-    copy.close()
 
 
 def test_a_member_finds_what_is_installed_between_it_and_the_root(tmp_path: Path) -> None:
@@ -476,7 +466,6 @@ def test_a_member_finds_what_is_installed_between_it_and_the_root(tmp_path: Path
     math = (copy.path.parents[1] / "node_modules/math").resolve()
     assert math.is_relative_to(tmp_path / "cache")
     assert (math.parent / "node_modules/dep/index.js").is_file()
-    copy.close()
 
 
 @pytest.mark.parametrize("place", ["node_modules", "node_modules/@own", "packages"])
@@ -491,7 +480,6 @@ def test_what_a_tool_leaves_in_the_way_is_replaced(place: str, tmp_path: Path) -
     ours.chmod(0o500)
     copy.refresh()
     assert ours.stat().st_mode & 0o777 == 0o700
-    copy.close()
 
 
 def test_a_link_in_the_place_of_the_copies_of_members_is_not_followed(tmp_path: Path) -> None:
@@ -501,7 +489,6 @@ def test_a_link_in_the_place_of_the_copies_of_members_is_not_followed(tmp_path: 
     copy.path.parents[2].joinpath("members").symlink_to(other)
     copy.refresh()
     assert (other / "mine/a.js").is_file()
-    copy.close()
 
 
 def test_packages_in_scopes_are_not_taken_for_edited_ones(tmp_path: Path) -> None:
@@ -511,7 +498,6 @@ def test_packages_in_scopes_are_not_taken_for_edited_ones(tmp_path: Path) -> Non
     copy = refreshed(project, tmp_path)
     (packages / "@babel/core/index.js").write_text("by hand")
     assert copy.is_current()
-    copy.close()
 
 
 def test_what_tests_install_is_gone_for_the_next_run_and_what_tools_keep_stays(tmp_path: Path) -> None:
@@ -520,7 +506,6 @@ def test_what_tests_install_is_gone_for_the_next_run_and_what_tools_keep_stays(t
     written(copy.path / "node_modules", "two/index.js", ".cache/kept")
     copy.refresh()
     assert sorted(os.listdir(copy.path / "node_modules")) == [".cache", "one"]
-    copy.close()
 
 
 def test_what_prisma_generates_in_the_store_of_pnpm_is_noticed(tmp_path: Path) -> None:
@@ -532,7 +517,6 @@ def test_what_prisma_generates_in_the_store_of_pnpm_is_noticed(tmp_path: Path) -
     assert copy.is_current()
     (project / store / ".prisma/a.js").write_text("generated anew")
     assert not copy.is_current()
-    copy.close()
 
 
 def test_a_large_hidden_file_above_is_copied_once_and_counts_as_do_the_members(tmp_path: Path) -> None:
@@ -543,4 +527,3 @@ def test_a_large_hidden_file_above_is_copied_once_and_counts_as_do_the_members(t
     math = (copy.path.parents[1] / "node_modules/@own/math").resolve()
     assert (math.parents[1] / ".blob").resolve() == copy.path.parents[1] / ".blob"
     assert int((tmp_path / "cache/copies/copy-0.lock").read_text()) > 50_000
-    copy.close()

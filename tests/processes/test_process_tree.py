@@ -17,9 +17,15 @@ from support.strays import HERE, TOOLS, gone, marked, may_make_pid_namespaces, n
 
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import ProcessTree
+from msp_bridge.processes.tree import GRACE_S
 
 SLEEP = "time.sleep(600)"
 GRACE = 0.2  # s; the strays of these tests ignore SIGTERM
+
+
+@pytest.fixture
+def mark() -> str:
+    return new_mark()
 
 
 async def first_line(tree: ProcessTree) -> bytes:
@@ -32,23 +38,27 @@ async def all_lines(tree: ProcessTree) -> list[bytes]:
         return [line async for line in lines]
 
 
+async def ready(command: list[str], cwd: Path, grace: float = GRACE, **options: bool) -> ProcessTree:
+    """A tree whose tool has said that it is ready."""
+    tree = await ProcessTree.start(command, cwd=cwd, grace=grace, **options)
+    await first_line(tree)
+    return tree
+
+
 def python(code: str, *arguments: str) -> list[str]:
     return [sys.executable, "-c", code, *arguments]
 
 
 @pytest.mark.parametrize("kind", TOOLS)
-async def test_ending_a_tree_ends_every_descendant(kind: str, tmp_path: Path) -> None:
-    mark = new_mark()
-    tree = await ProcessTree.start(tool(kind, mark, SLEEP), cwd=tmp_path, grace=GRACE)
-    assert await first_line(tree) == b"ready"
+async def test_ending_a_tree_ends_every_descendant(kind: str, mark: str, tmp_path: Path) -> None:
+    tree = await ready(tool(kind, mark, SLEEP), tmp_path)
     assert len(marked(mark)) > 1
     await tree.end()
     assert marked(mark) == []
 
 
 @pytest.mark.parametrize("kind", TOOLS)
-async def test_what_a_tool_leaves_behind_ends_with_it(kind: str, tmp_path: Path) -> None:
-    mark = new_mark()
+async def test_what_a_tool_leaves_behind_ends_with_it(kind: str, mark: str, tmp_path: Path) -> None:
     async with ProcessTree.running(tool(kind, mark, "sys.exit(3)"), cwd=tmp_path, grace=GRACE) as tree:
         assert await all_lines(tree) == [b"ready"]  # though the stray holds stdout
         assert await tree.exited() == 3
@@ -70,8 +80,7 @@ async def killable_bridge(kind: str, mark: str, cwd: Path) -> AsyncIterator[asyn
 
 
 @pytest.mark.parametrize("kind", TOOLS)
-async def test_a_killed_bridge_takes_its_tools_along(kind: str, tmp_path: Path) -> None:
-    mark = new_mark()
+async def test_a_killed_bridge_takes_its_tools_along(kind: str, mark: str, tmp_path: Path) -> None:
     async with killable_bridge(kind, mark, tmp_path) as bridge:
         bridge.kill()
         assert await gone(mark)
@@ -94,20 +103,16 @@ def tool_of(supervisor: int) -> psutil.Process:
 
 @pytest.mark.parametrize("who", ["guard", "supervisor"])
 @pytest.mark.parametrize("kind", TOOLS)
-async def test_the_other_one_ends_everything_when_one_is_killed(kind: str, who: str, tmp_path: Path) -> None:
-    mark = new_mark()
-    tree = await ProcessTree.start(tool(kind, mark, SLEEP), cwd=tmp_path, grace=GRACE)
-    await first_line(tree)
+async def test_the_other_one_ends_everything_when_one_is_killed(kind: str, who: str, mark: str, tmp_path: Path) -> None:
+    tree = await ready(tool(kind, mark, SLEEP), tmp_path)
     os.kill(supervisors(tree)[who], signal.SIGKILL)
     assert await tree.exited() < 0
     assert marked(mark) == []
 
 
 @pytest.mark.parametrize("kind", ["child", "stubborn child", "daemon"])
-async def test_the_bridge_ends_everything_when_both_are_killed(kind: str, tmp_path: Path) -> None:
-    mark = new_mark()
-    tree = await ProcessTree.start(tool(kind, mark, SLEEP), cwd=tmp_path, grace=GRACE)
-    await first_line(tree)
+async def test_the_bridge_ends_everything_when_both_are_killed(kind: str, mark: str, tmp_path: Path) -> None:
+    tree = await ready(tool(kind, mark, SLEEP), tmp_path)
     os.killpg(tree.pid, signal.SIGKILL)
     assert await tree.exited() == -signal.SIGKILL
     assert marked(mark) == []
@@ -115,8 +120,9 @@ async def test_the_bridge_ends_everything_when_both_are_killed(kind: str, tmp_pa
 
 @pytest.mark.parametrize("who", ["guard", "supervisor"])
 @pytest.mark.parametrize("kind", TOOLS)
-async def test_a_supervisor_killed_with_its_bridge_leaves_nothing(kind: str, who: str, tmp_path: Path) -> None:
-    mark = new_mark()
+async def test_a_supervisor_killed_with_its_bridge_leaves_nothing(
+    kind: str, who: str, mark: str, tmp_path: Path
+) -> None:
     async with killable_bridge(kind, mark, tmp_path) as bridge:
         below = psutil.Process(bridge.pid).children()
         guard = below[0]
@@ -128,8 +134,7 @@ async def test_a_supervisor_killed_with_its_bridge_leaves_nothing(kind: str, who
 
 @pytest.mark.skipif(not may_make_pid_namespaces(), reason="PID namespaces are not permitted")
 @pytest.mark.parametrize("kind", TOOLS)
-async def test_guard_supervisor_and_bridge_killed_at_once_leave_nothing(kind: str, tmp_path: Path) -> None:
-    mark = new_mark()
+async def test_guard_supervisor_and_bridge_killed_at_once_leave_nothing(kind: str, mark: str, tmp_path: Path) -> None:
     async with killable_bridge(kind, mark, tmp_path) as bridge:
         (guard,) = psutil.Process(bridge.pid).children()
         victims = [bridge.pid, guard.pid, guard.children()[0].pid]
@@ -151,10 +156,8 @@ async def test_a_tool_without_a_pid_namespace_knows_other_processes(namespace: b
 
 
 @pytest.mark.parametrize("kind", ["child", "daemon"])
-async def test_without_a_pid_namespace_every_descendant_ends_too(kind: str, tmp_path: Path) -> None:
-    mark = new_mark()
-    tree = await ProcessTree.start(tool(kind, mark, SLEEP), cwd=tmp_path, grace=GRACE, pid_namespace=False)
-    await first_line(tree)
+async def test_without_a_pid_namespace_every_descendant_ends_too(kind: str, mark: str, tmp_path: Path) -> None:
+    tree = await ready(tool(kind, mark, SLEEP), tmp_path, pid_namespace=False)
     await tree.end()
     assert marked(mark) == []
 
@@ -163,10 +166,8 @@ STOPPED = ["tool", "child", "supervisor", "guard", "all"]
 
 
 @pytest.mark.parametrize("who", STOPPED)
-async def test_a_tree_with_stopped_processes_ends_within_two_seconds(who: str, tmp_path: Path) -> None:
-    mark = new_mark()
-    tree = await ProcessTree.start(tool("child", mark, SLEEP), cwd=tmp_path)
-    await first_line(tree)
+async def test_a_tree_with_stopped_processes_ends_within_two_seconds(who: str, mark: str, tmp_path: Path) -> None:
+    tree = await ready(tool("child", mark, SLEEP), tmp_path, grace=GRACE_S)
     guard, supervisor = supervisors(tree).values()
     started = tool_of(supervisor)
     (child,) = started.children()
@@ -178,24 +179,20 @@ async def test_a_tree_with_stopped_processes_ends_within_two_seconds(who: str, t
     assert marked(mark) == []
 
 
-async def test_a_tool_that_stops_itself_whenever_it_can_is_ended(tmp_path: Path) -> None:
-    mark = new_mark()
+async def test_a_tool_that_stops_itself_whenever_it_can_is_ended(mark: str, tmp_path: Path) -> None:
     stop = "signal.signal(signal.SIGCONT, lambda *_: os.kill(os.getpid(), signal.SIGSTOP))\n"
     ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     code = f"import os, signal, time\n{ignore}{stop}print('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)"
-    tree = await ProcessTree.start(python(f"{code}\n{SLEEP}", mark), cwd=tmp_path, grace=GRACE)
-    await first_line(tree)
+    tree = await ready(python(f"{code}\n{SLEEP}", mark), tmp_path)
     async with asyncio.timeout(2):
         await tree.end()
     assert marked(mark) == []
 
 
 @pytest.mark.parametrize("way", ["read", "stop"])
-async def test_the_end_does_not_wait_for_a_tool_that_reads_nothing(way: str, tmp_path: Path) -> None:
-    mark = new_mark()
+async def test_the_end_does_not_wait_for_a_tool_that_reads_nothing(way: str, mark: str, tmp_path: Path) -> None:
     code = f"import os, signal, time\nprint('ready', flush=True)\n{'os.kill(os.getpid(), 19)' if way == 'stop' else ''}"
-    tree = await ProcessTree.start(python(f"{code}\n{SLEEP}", mark), cwd=tmp_path, stdin=True)
-    await first_line(tree)
+    tree = await ready(python(f"{code}\n{SLEEP}", mark), tmp_path, grace=GRACE_S, stdin=True)
     writing = asyncio.create_task(tree.write(b"x" * 10_000_000))
     await asyncio.sleep(0.1)
     assert not writing.done()
@@ -225,12 +222,10 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("step", CHAINS)
-async def test_a_chain_that_forks_and_exits_without_end_is_ended(step: str, tmp_path: Path) -> None:
-    mark = new_mark()
+async def test_a_chain_that_forks_and_exits_without_end_is_ended(step: str, mark: str, tmp_path: Path) -> None:
     code = CHAIN.replace("{step}", CHAINS[step])
     starter = f"import os, subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {code!r}, {mark!r}])\n{SLEEP}"
-    tree = await ProcessTree.start(python(starter), cwd=tmp_path, grace=GRACE)
-    await first_line(tree)
+    tree = await ready(python(starter), tmp_path)
     await asyncio.sleep(0.2)
     async with asyncio.timeout(60):
         await tree.end()
@@ -246,10 +241,8 @@ async def stays_gone(mark: str) -> bool:
     return True
 
 
-async def test_a_cancel_during_the_end_still_ends_everything(tmp_path: Path) -> None:
-    mark = new_mark()
-    tree = await ProcessTree.start(tool("daemon", mark, SLEEP), cwd=tmp_path, grace=GRACE)
-    await first_line(tree)
+async def test_a_cancel_during_the_end_still_ends_everything(mark: str, tmp_path: Path) -> None:
+    tree = await ready(tool("daemon", mark, SLEEP), tmp_path)
     ending = asyncio.create_task(tree.end())
     await asyncio.sleep(0)
     ending.cancel()
@@ -259,8 +252,7 @@ async def test_a_cancel_during_the_end_still_ends_everything(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("steps", range(12))
-async def test_a_cancel_during_the_start_leaves_nothing(steps: int, tmp_path: Path) -> None:
-    mark = new_mark()
+async def test_a_cancel_during_the_start_leaves_nothing(steps: int, mark: str, tmp_path: Path) -> None:
     starting = asyncio.create_task(ProcessTree.start(tool("child", mark, SLEEP), cwd=tmp_path, grace=GRACE))
     for _ in range(steps):
         await asyncio.sleep(0)
