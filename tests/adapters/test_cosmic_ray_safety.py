@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.cancelling import cancelled
 from support.cosmic_ray_trees import adapter_on, contents, copied, discovered, processes, results_of
 from support.servers import until
 
@@ -56,9 +57,7 @@ async def test_closing_a_request_ends_its_tests_and_leaves_the_next_one_fit(last
             running = adapter.test(mutants)
             waiting = asyncio.ensure_future(anext(running))
             await begun(marker, waiting)
-            waiting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await waiting
+            await cancelled(waiting)
             await running.aclose()
             assert not [process for process in processes() if "time.sleep" in str(process.cmdline())]
             assert contents(root) == before
@@ -101,9 +100,7 @@ async def test_sigkill_of_tests_changes_no_status(lasting: Path, seed: int) -> N
         async with contextlib.aclosing(adapter.test(mutants)) as running:
             killing = asyncio.create_task(kill_at_random(chance))
             results = await collected(running)
-            killing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await killing
+            await cancelled(killing)
         assert contents(root) == before
     assert len(results) == len(mutants)
     assert {result.status for result in results} <= {Status.KILLED, Status.RUNTIME_ERROR}

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from attrs import evolve
+from support.cancelling import cancelled
 from support.stryker_js_trees import CORE8, CORE9, CORE10, adapter_on, copied, discovered, results_of, taken, until
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
@@ -128,9 +129,7 @@ async def test_closing_ends_workers_in_endless_loops_and_the_next_request_is_ser
         mutants = await discovered(adapter)
         testing = asyncio.create_task(results_of(adapter, mutants))
         await until(starts, 3)
-        testing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await testing
+        await cancelled(testing)
         assert spinning() == []
         check.write_text(whole)
         assert len(await results_of(adapter, mutants[:1])) == 1
@@ -159,9 +158,7 @@ async def test_the_number_of_jobs_is_asked_for_each_run(starts: Path, tmp_path: 
             await until(starts, 1 + number)
             await asyncio.sleep(0.3)
             assert len(starts.read_text().splitlines()) == 1 + number
-            testing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await testing
+            await cancelled(testing)
 
 
 def stryker_mains() -> list[psutil.Process]:

@@ -6,12 +6,12 @@ Against the scripted dotnet.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.cancelling import cancelled
 from support.killed_bridges import killed_bridge
 from support.net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, statuses
 
@@ -47,9 +47,7 @@ async def test_a_request_that_is_cancelled_at_any_moment_leaves_nothing(
         dotnet.say(stray=True, fault="hang" if seed % 2 else None)
         testing = asyncio.create_task(results_of(adapter, mutants))
         await asyncio.sleep(random.Random(seed).uniform(0, 0.5))
-        testing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await testing
+        await cancelled(testing)
         assert await running.settled(0) == []
         dotnet.say()
         assert statuses(await results_of(adapter, mutants)) == VERDICTS
@@ -61,9 +59,7 @@ async def test_a_discovery_that_is_cancelled_leaves_nothing(dotnet: Scripted, ro
         dotnet.say(fault="hang")
         discovering = asyncio.create_task(discovered(adapter))
         await runs_begun(dotnet, 1)
-        discovering.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await discovering
+        await cancelled(discovering)
         assert await running.settled(0) == []
         dotnet.say()
         assert await discovered(adapter)

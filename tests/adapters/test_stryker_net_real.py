@@ -12,6 +12,7 @@ import pytest
 from msp_bridge.adapters.stryker_net import tool
 from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, Outcome
 from msp_bridge.adapters.stryker_net.sdk import ORIGINAL
+from support.cancelling import cancelled
 from support.killed_bridges import killed_bridge, unlocked
 from support.net_projects import REAL, SUMS, XUNIT, everything, laid_out
 from support.net_trees import BRIDGE, adapter_on, discovered, kill, of, outcomes, results_of
@@ -98,9 +99,7 @@ async def test_a_cancelled_request_leaves_no_process(solution: Path, monkeypatch
             running = RunningProcesses()
             testing = asyncio.create_task(results_of(adapter, mutants))
             await asyncio.sleep(random.Random(seed).uniform(0, 4))
-            testing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await testing
+            await cancelled(testing)
             left = [process for process in running.look() if "testhost" in " ".join(process.cmdline())]
             assert not left, f"cancelled with the seed {seed}"
         [result] = await results_of(adapter, [of(mutants, "Depth(n - 1) - 1")])

@@ -13,7 +13,7 @@ from msp_bridge.adapters.stryker_net.hosts import Link
 from msp_bridge.adapters.stryker_net.testing_platform import HostProgram
 from support.dialects import Mtp, Talker, opened, refused, spoken_to
 from support.node_clients import python_project, talked
-from support.servers import DIGIT, ScriptedProject, environment, launched
+from support.servers import DIGIT, ScriptedProject, environment, launched, on_stdio
 
 from msp_bridge.dialects.mtp import Mtp as MtpDialect
 from msp_bridge.testing import RunningProcesses
@@ -145,7 +145,7 @@ async def test_the_nodes_of_another_process_select_their_mutants(
     await Mtp().greet(client)
     await client.request("testing/discoverTests", {"runId": RUN})
     known = [node for node in nodes(client) if node["node-type"] == "action"]
-    async with launched(project.root, "serve", "stdio", "--dialect", "mtp", "--adapter", "scripted") as server:
+    async with on_stdio(project, "--dialect", "mtp", "--adapter", "scripted") as (_, server):
         other = Talker(server.stdio())
         await Mtp().greet(other)
         for sent in ([known[1]], [{"uid": known[1]["uid"]}]):
@@ -236,7 +236,8 @@ async def test_exit_waits_for_what_runs_and_ends_the_connection(project: Scripte
 
 
 async def test_a_client_that_does_not_listen_is_an_error(tmp_path: Path) -> None:
-    async with launched(tmp_path, "serve", "mtp", "--client-port", "1", "--client-host", "127.0.0.1") as server:
+    there = ("--client-port", "1", "--client-host", "127.0.0.1")
+    async with launched(tmp_path, "serve", "mtp", *there, forked=True) as server:
         assert await server.exited() != 0
     assert any("can't connect to the client at 127.0.0.1:1" in line for line in server.said)
 
@@ -251,7 +252,7 @@ async def test_a_client_that_does_not_listen_is_an_error(tmp_path: Path) -> None
     ],
 )
 async def test_options_of_another_channel_are_usage_errors(arguments: list[str], problem: str, tmp_path: Path) -> None:
-    async with launched(tmp_path, "serve", *arguments) as server:
+    async with launched(tmp_path, "serve", *arguments, forked=True) as server:
         assert await server.exited() == 2
     assert problem in " ".join(server.said)
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from support.cancelling import cancelled
 
 from msp_bridge.errors import ToolError
 from msp_bridge.jsonrpc.client import ErrorResponse, JsonRpcClient
@@ -163,9 +164,7 @@ async def test_a_conversation_whose_task_was_cancelled_can_be_cancelled(tmp_path
     async with tool(tmp_path, CANCELLABLE) as client:
         asking = asyncio.create_task(client.request("mutationTest", {}))
         await asyncio.sleep(0.05)
-        asking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asking
+        await cancelled(asking)
         assert await client.cancel(60)
         assert await client.request("discover", {}) == "the next one"
 

@@ -44,8 +44,7 @@ async def test_a_cancel_is_answered_when_the_tool_is_gone(start: Started, projec
         assert await client.request("mutationTest") == {"files": {}}
         assert len(client.take_results()) == 1
         assert len(project.ready("stubborn")) == 1
-        server.process.terminate()  # it is idle, with its warm tool
-        assert await server.exited() == 0
+        await server.terminated()  # it is idle, with its warm tool
         assert project.alive() == []
 
 
@@ -103,8 +102,7 @@ async def test_a_client_that_leaves_ends_its_own_tools_and_no_others(how: str, p
         assert project.alive() == ["hang"]
         await client.cancelled(staying)
         assert project.alive() == []
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
 
 
 SIGNALLED = """
@@ -206,7 +204,7 @@ async def test_a_client_that_reads_no_more_has_left(
 ) -> None:
     """It has closed our stdout, and keeps our stdin open."""
     ours, theirs = os.pipe()
-    async with launched(project.root, "serve", *channel, stdout=theirs) as server:
+    async with launched(project.root, "serve", *channel, forked=True, stdout=theirs) as server:
         os.close(theirs)
         os.close(ours)
         assert server.process.stdin is not None

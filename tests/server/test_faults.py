@@ -50,8 +50,7 @@ async def test_a_client_that_never_reads_stops_its_own_tool_alone(project: Scrip
         assert len(client.take_results()) == 2
         assert await stalled(project) < MANY
         assert process.memory_info().rss - before < 100 * MB
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
 
 
 async def stalled(project: ScriptedProject) -> int:
@@ -86,8 +85,7 @@ async def test_discovering_thirty_thousand_mutants_delays_no_other_client(projec
         assert await other.request("mutationTest", {"files": []}) == DONE
         assert not answer.done(), "the small request was answered only after the big one"
         assert len({mutant["id"] for _, mutant in mutants_of(await answer)}) == 30_000
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
 
 
 async def test_a_header_that_hides_the_next_boundary_ends_the_connection_and_so_the_server_on_stdio(
@@ -121,7 +119,7 @@ async def test_the_tool_ends_when_the_client_closes_our_stdout(project: Scripted
         {**DIGIT, "after": "gate"}, {"mutator": "x", "find": "x", "replacement": "y", "after": "never"}, tool="stubborn"
     )
     reader, writer = os.pipe()
-    async with launched(project.root, "serve", "stdio", "--adapter", "scripted", stdout=writer) as server:
+    async with launched(project.root, "serve", "stdio", "--adapter", "scripted", forked=True, stdout=writer) as server:
         os.close(writer)
         assert server.process.stdin is not None
         server.process.stdin.write(framed({"jsonrpc": "2.0", "id": 1, "method": "mutationTest"}))
@@ -199,14 +197,13 @@ async def test_the_bridges_options_may_stand_before_and_after_the_dashes(
 ) -> None:
     project.write("a.py", "1")
     options = ["--adapter", "scripted", "--root", str(project.root), "--log-level", "debug", "--jobs", "1"]
-    async with launched(tmp_path, "serve", "socket", "--port", "0", *dashes, *options) as server:
+    async with launched(tmp_path, "serve", "socket", "--port", "0", *dashes, *options, forked=True) as server:
         client = await server.connect()
         assert set((await client.request("discover"))["files"]) == {"a.py"}
         await client.send({"method": "unknown"})
         await until(lambda: any("DEBUG: ignoring the unknown notification" in line for line in server.said))
         await client.wire.aclose()
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
 
 
 async def test_the_configuration_file_of_the_command_line_is_the_default(

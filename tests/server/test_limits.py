@@ -101,8 +101,7 @@ async def test_a_client_that_sends_and_never_reads_costs_no_memory(channel: str,
         assert not sending.done(), "the server reads no further"
         if channel == "tcp":
             assert await client.request("configure") == VERSION
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
         sending.cancel()
         await asyncio.wait([sending])
         if channel == "tcp":
@@ -133,8 +132,7 @@ async def test_sigterm_ends_a_server_that_was_sent_many_faults_and_they_take_no_
         with pytest.raises(Refused):
             await client.request("discover", {"files": [fault] * 200_000})
         assert process.memory_info().rss - before < 50 * 1024**2
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
 
 
 async def narrow_connection(server: Server) -> ReaderWriter:

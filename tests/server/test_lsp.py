@@ -54,14 +54,13 @@ async def over_stdio(project: ScriptedProject) -> AsyncIterator[LspClient]:
 
 @contextlib.asynccontextmanager
 async def over_tcp(project: ScriptedProject) -> AsyncIterator[LspClient]:
-    async with launched(project.root, "serve", "socket", "--port", "0", *OPTIONS) as server:
+    async with launched(project.root, "serve", "socket", "--port", "0", *OPTIONS, forked=True) as server:
         client = LspClient((await server.connect()).wire)
         yield client
         await client.request("shutdown")
         await client.notify("exit")
         assert await client.ended() == b""
-        server.process.terminate()
-        assert await server.exited() == 0, server.said
+        await server.terminated()
 
 
 Over = Callable[[ScriptedProject], contextlib.AbstractAsyncContextManager[LspClient]]
@@ -669,7 +668,7 @@ async def test_tests_that_fail_without_a_mutant_are_said_once_or_in_each_run_tha
 
 async def test_several_clients_have_texts_of_their_own(project: ScriptedProject) -> None:
     project.script(SURVIVES)
-    async with launched(project.root, "serve", "socket", "--port", "0", *OPTIONS) as server:
+    async with launched(project.root, "serve", "socket", "--port", "0", *OPTIONS, forked=True) as server:
         clients = [LspClient((await server.connect()).wire) for _ in range(2)]
         for client in clients:
             document = await opened(client, project, "a = 1\n")

@@ -179,7 +179,7 @@ async def test_a_signal_ends_a_server_on_http_with_all_that_runs(
     project.write("a.py", "1")
     project.script(tool="daemon", warm="stubborn", lines=True)
     options = ("--port", "0", "--token-file", str(token_file(tmp_path)), "--adapter", "scripted")
-    async with launched(project.root, "serve", "mcp", *options) as started:
+    async with launched(project.root, "serve", "mcp", *options, forked=True) as started:
         _, port = await started.address()
         async with HttpServer(port).plain() as client:
             call = asyncio.create_task(hanging(client, mode))

@@ -235,6 +235,6 @@ async def test_a_line_that_is_too_long_ends_the_connection(client: Talker, caplo
     "option", [["--address", "::1"], ["--token-file", "token"], ["--tls-cert", "a.pem", "--tls-key", "b.pem"]]
 )
 async def test_options_for_listening_need_a_port(option: list[str], project: ScriptedProject) -> None:
-    async with launched(project.root, "serve", "mcp", *option) as started:
+    async with launched(project.root, "serve", "mcp", *option, forked=True) as started:
         assert await started.exited() == 2
     assert f"{option[0]} is for `serve mcp --port N`: without a port it serves stdio" in " ".join(started.said)

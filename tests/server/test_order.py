@@ -120,8 +120,7 @@ async def test_one_clients_newer_request_goes_before_anothers_older_one(project:
         assert [path for path, _ in client.take_results()] == ["a.py"]
         order = [line for line in project.log if line.startswith("started") and " digit " in line]
         assert order == ["started b.py digit 2", "started a.py digit 2"]
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
 
 
 async def test_a_request_behind_a_configure_gets_what_that_has_set(project: ScriptedProject, client: Client) -> None:
@@ -168,8 +167,7 @@ async def test_a_request_behind_a_configure_can_be_cancelled_the_configure_not(
         await client.cancelled(behind)
         project.open("gate")
         assert await client.result(configuring) == {"version": "0.4.0"}
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
 
 
 async def test_a_client_that_looks_for_projects_keeps_no_other_waiting(project: ScriptedProject) -> None:
@@ -184,5 +182,4 @@ async def test_a_client_that_looks_for_projects_keeps_no_other_waiting(project: 
         assert len(mutants_of(await third.request("discover"))) == 1
         project.open("gate")
         assert await other.result(looking) == {"version": "0.4.0"}
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()

@@ -201,17 +201,16 @@ async def test_agents_over_http_need_a_token_and_the_token_is_in_no_log(
     project: ScriptedProject, tmp_path: Path
 ) -> None:
     listening = ("serve", "mcp", "--port", "0", "--adapter", "scripted")
-    async with launched(project.root, *listening) as server:
+    async with launched(project.root, *listening, forked=True) as server:
         assert await server.exited() == 2
     assert "needs a token when it listens: add --token-file FILE, or set MSP_BRIDGE_TOKEN" in " ".join(server.said)
     options = ("--token-file", str(token_file(tmp_path)), "--log-level", "debug")
-    async with launched(project.root, *listening, *options) as server:
+    async with launched(project.root, *listening, *options, forked=True) as server:
         _, port = await server.address()
         async with HttpServer(port).plain() as client:
             await structured(client, await session_of(client), "survivors")
             assert (
                 await client.post("", json=calling("survivors"), headers={"Authorization": WRONG})
             ).status_code == 401
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
     assert TOKEN not in "\n".join(server.said)

@@ -48,7 +48,9 @@ async def test_a_server_for_other_machines_speaks_tls(
     project.write("a.py", "1")
     tls = ("--tls-cert", str(files[0]), "--tls-key", str(files[1]))
     access = ("--allow-remote", "--token-file", str(token_file(tmp_path)), *tls, "--adapter", "scripted")
-    async with launched(project.root, "serve", "socket", "--port", "0", "--address", "0.0.0.0", *access) as server:
+    async with launched(
+        project.root, "serve", "socket", "--port", "0", "--address", "0.0.0.0", *access, forked=True
+    ) as server:
         _, port = await server.address()
         wire = await server.connections.open("127.0.0.1", port, ssl=trusting)
         client = Client(wire)
@@ -56,8 +58,7 @@ async def test_a_server_for_other_machines_speaks_tls(
         assert len(mutants_of(await client.request("discover"))) == 1
         assert await client.request("mutationTest") == {"files": {}}
         assert wire.tls.version() in ("TLSv1.2", "TLSv1.3")
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
         assert not any("WARNING" in line for line in server.said)
 
 

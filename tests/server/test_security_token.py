@@ -243,7 +243,7 @@ async def test_tools_do_not_inherit_the_token(project: ScriptedProject, monkeypa
     project.write("a.py", "1")
     project.script(tool="hang", lines=True)
     arguments = ("serve", "socket", "--port", "0", "--adapter", "scripted", "--log-level", "debug")
-    async with launched(project.root, *arguments) as server:
+    async with launched(project.root, *arguments, forked=True) as server:
         client = await server.connect()
         assert await client.request("authenticate", {"token": TOKEN}) == {}
         await client.ask("mutationTest")
@@ -251,26 +251,8 @@ async def test_tools_do_not_inherit_the_token(project: ScriptedProject, monkeypa
         started = psutil.Process(server.process.pid).children(recursive=True)
         assert tool in started
         assert [process for process in started if TOKEN in process.environ().values()] == []
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
         assert TOKEN not in "\n".join(server.said)
-
-
-async def test_a_token_in_a_file_is_wanted_too(project: ScriptedProject, tmp_path: Path) -> None:
-    project.write("a.py", "1")
-    file = token_file(tmp_path, f"{TOKEN}\n")
-    arguments = ("serve", "socket", "--port", "0", "--", "--adapter", "scripted", "--token-file", str(file))
-    async with launched(project.root, *arguments) as server:
-        client = await server.connect()
-        await client.send({"id": 1, "method": "discover"})
-        await rejection(client)
-        client = await server.connect()
-        assert await client.request("authenticate", {"token": TOKEN}) == {}
-        assert len(mutants_of(await client.request("discover"))) == 1
-        await until(lambda: any("rejected 127.0.0.1" in line or "rejected [::1]" in line for line in server.said))
-        await client.wire.aclose()
-        server.process.terminate()
-        assert await server.exited() == 0
 
 
 @pytest.mark.parametrize(
@@ -387,27 +369,28 @@ async def test_a_server_for_other_machines_listens_there_and_warns_without_tls(
     project: ScriptedProject, tmp_path: Path
 ) -> None:
     project.write("a.py", "1")
-    options = ("--allow-remote", "--token-file", str(token_file(tmp_path)), "--adapter", "scripted")
-    async with launched(
-        project.root, "serve", "socket", "--port", "0", "--address", "0.0.0.0", "--", *options
-    ) as server:
+    file = token_file(tmp_path, f"{TOKEN}\n")
+    options = ("--address", "0.0.0.0", "--", "--allow-remote", "--token-file", str(file), "--adapter", "scripted")
+    async with launched(project.root, "serve", "socket", "--port", "0", *options, forked=True) as server:
         await until(lambda: any("serving MSP on 0.0.0.0:" in line for line in server.said))
         assert any("without --tls-cert and --tls-key, the token and your code cross" in line for line in server.said)
         client = await server.connect()
         await client.send({"id": 1, "method": "discover"})
         await rejection(client)
-        server.process.terminate()
-        assert await server.exited() == 0
+        await until(lambda: any("rejected 127.0.0.1" in line for line in server.said))
+        client = await server.connect()
+        assert await client.request("authenticate", {"token": TOKEN}) == {}
+        assert len(mutants_of(await client.request("discover"))) == 1
+        await server.terminated()
 
 
 async def test_without_any_option_only_this_machine_is_listened_to(project: ScriptedProject) -> None:
-    async with launched(project.root, "serve", "socket", "--port", "0", "--adapter", "scripted") as server:
+    async with launched(project.root, "serve", "socket", "--port", "0", "--adapter", "scripted", forked=True) as server:
         await server.address()
         listening = [each for each in psutil.net_connections("tcp") if each.pid == server.process.pid]
         assert {connection.laddr.ip for connection in listening} <= {"127.0.0.1", "::1"}
         assert len(listening) >= 1
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
 
 
 async def test_a_server_without_a_token_has_no_such_method(

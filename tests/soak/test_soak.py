@@ -208,8 +208,7 @@ async def soaked(root: Path) -> AsyncIterator[Soak]:
     async with launched(root, *arguments, stdin=asyncio.subprocess.DEVNULL) as server:
         yield Soak(root, server, random.Random(7))
         running.look()
-        server.process.terminate()
-        assert await server.exited() == 0
+        await server.terminated()
         assert "Traceback" not in "\n".join(server.said), "\n".join(server.said)
     assert await running.settled(0) == []
 

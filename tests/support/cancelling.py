@@ -23,6 +23,13 @@ T = TypeVar("T")
 GUARD = 2000  # awaits of one piece of work, beyond which it is taken for endless
 
 
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancel the task; returns when it has ended."""
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
 class Interrupted:
     """Awaits `work`, and cancels the task around it at the n-th time that it waits."""
 

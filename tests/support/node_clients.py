@@ -62,8 +62,7 @@ async def _listening(root: Path, channel: str, *arguments: str) -> AsyncIterator
     async with launched(root, "serve", channel, "--port", "0", *arguments, stdin=asyncio.subprocess.DEVNULL) as server:
         _, port = await server.address()
         yield str(port)
-        server.process.terminate()
-        assert await server.exited() == 0, server.said
+        await server.terminated()
 
 
 async def _facts_of(client: str, root: Path, *reach: str) -> Any:

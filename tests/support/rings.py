@@ -321,7 +321,6 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "server/test_security_tls.py": ("test_a_server_for_other_machines",),
     "server/test_security_token.py": (
         "test_a_server_for_other_machines",
-        "test_a_token_in_a_file",
         "test_other_machines_are_let_in",
         "test_stdio_needs_no_token",
         "test_tools_do_not_inherit",

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
+import logging
 import os
 import re
+import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import pytest
 from attrs import field, frozen
 
+from msp_bridge.__main__ import main
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.dialects.msp import Msp
 from msp_bridge.server import serve_client
@@ -130,6 +136,11 @@ class Server:
         assert self.process.returncode is not None
         return self.process.returncode
 
+    async def terminated(self) -> None:
+        """End it by SIGTERM, in order."""
+        self.process.terminate()
+        assert await self.exited() == 0, self.said
+
     async def address(self) -> tuple[str, int]:
         """Where it listens; `localhost` may be two places, this is the first."""
         announced = re.compile(r"serving .+ on \[?([^\]]+)\]?:(\d+)$")
@@ -152,12 +163,18 @@ Serve = Callable[[ScriptedProject], AbstractAsyncContextManager[Client]]
 
 
 @contextlib.asynccontextmanager
-async def launched(cwd: Path, *arguments: str, **streams: Any) -> AsyncIterator[Server]:
-    """`msp-bridge` with these arguments, as a process of its own; killed on leaving if it still runs."""
+async def launched(cwd: Path, *arguments: str, forked: bool = False, **streams: Any) -> AsyncIterator[Server]:
+    """`msp-bridge` with these arguments, as a process of its own; killed on leaving if it still runs.
+
+    `forked`: a fork of this process, which has loaded what a start takes half a second to load.
+    """
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE) | streams
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "msp_bridge", *arguments, cwd=cwd, env=environment(cwd), **streams
-    )
+    become = partial(_become, arguments, environment(cwd)) if forked else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "msp_bridge", *arguments, cwd=cwd, env=environment(cwd), preexec_fn=become, **streams
+        )
     server = Server(process)
     listening = asyncio.create_task(_listen(process, server.said))
     try:
@@ -210,14 +227,14 @@ async def over_tcp(project: ScriptedProject) -> AsyncGenerator[Client, None]:
     """A client of `msp-bridge serve socket`; SIGTERM ends the server in order."""
     async with on_socket(project) as (client, server):
         yield client
-        server.process.terminate()
-        assert await server.exited() == 0, server.said
+        await server.terminated()
 
 
 @contextlib.asynccontextmanager
 async def on_stdio(project: ScriptedProject, *arguments: str) -> AsyncIterator[tuple[Client, Server]]:
     """As `over_stdio`, for tests of how it ends: they do that themselves."""
-    async with launched(project.root, "serve", "stdio", *(arguments or ("--", "--adapter", "scripted"))) as server:
+    arguments = ("serve", "stdio", *(arguments or ("--", "--adapter", "scripted")))
+    async with launched(project.root, *arguments, forked=True) as server:
         yield Client(server.stdio()), server
 
 
@@ -225,7 +242,7 @@ async def on_stdio(project: ScriptedProject, *arguments: str) -> AsyncIterator[t
 async def on_socket(project: ScriptedProject) -> AsyncIterator[tuple[Client, Server]]:
     """As `over_tcp`, for tests of how it ends: they do that themselves. Nothing ever comes on stdout."""
     arguments = ("serve", "socket", "--port", "0", "--", "--adapter", "scripted")
-    async with launched(project.root, *arguments, stdin=asyncio.subprocess.DEVNULL) as server:
+    async with launched(project.root, *arguments, forked=True, stdin=asyncio.subprocess.DEVNULL) as server:
         client = await server.connect()
         yield client, server
         await client.wire.aclose()
@@ -257,6 +274,24 @@ def environment(cwd: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),
         "MSP_BRIDGE_CACHE": str(cwd.parent / "cache"),
     }
+
+
+def _become(arguments: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
+    """Be that command, with its stdin, stdout and stderr, in a process that has just been forked."""
+    gc.freeze()  # what is garbage by now would close descriptors whose numbers are others' then
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.environ.clear()
+    os.environ.update(variables)
+    sys.argv[1:] = arguments
+    sys.stdin, sys.stdout, sys.stderr = (open(number, mode, closefd=False) for number, mode in enumerate("rww"))  # noqa: SIM115
+    logging.root.handlers.clear()
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as an interpreter has it from its start
+    try:
+        main()
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)
+    finally:
+        os._exit(70)
 
 
 async def _listen(process: asyncio.subprocess.Process, said: list[str]) -> None:
