@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+LARGEST_COPY = 1 << 20  # bytes of a temporary file
+
 
 class OpenFile:
     """A descriptor of this process."""
@@ -50,15 +52,31 @@ class OpenFile:
         os.close(new)
 
     @property
+    def can_be_own(self) -> bool:
+        """Whether `open_again` may be called."""
+        if self.kind not in (stat.S_IFREG, stat.S_IFDIR) or self._flags & getattr(os, "O_PATH", 0):
+            return False
+        return self.has_name or self.status.st_size <= LARGEST_COPY
+
+    @property
     def name(self) -> str:
         """The path of the file. Raises OSError."""
         return os.readlink(f"/proc/self/fd/{self.number}")
 
     def open_again(self, name: str) -> None:
-        """Have a description of its own, of the file that `name` now leads to, at the same offset. Raises OSError."""
-        new = os.open(name, self._flags)
-        os.lseek(new, os.lseek(self.number, 0, os.SEEK_CUR), os.SEEK_SET)
+        """Have a description of its own, of what `name` now leads to, at the same offset. Raises OSError.
+
+        A temporary file without a name is copied.
+        """
+        offset = os.lseek(self.number, 0, os.SEEK_CUR)
+        new = os.open(name, self._flags) if self.has_name else self._copy()
+        os.lseek(new, offset, os.SEEK_SET)
         self.lead_to(new)
+
+    def _copy(self) -> int:
+        new = os.memfd_create("copy")
+        os.write(new, os.pread(self.number, self.status.st_size, 0))
+        return new
 
 
 def open_files() -> Iterator[OpenFile]:

@@ -38,7 +38,6 @@ from .descriptors import OpenFile, open_files
 
 ENDED = -signal.SIGSYS if sys.platform != "win32" else 0  # as `os.waitstatus_to_exitcode` says it
 MOST_INHERITED = 60  # descriptors; the program has some instructions for each, and no process with more is guarded
-LARGEST_COPY = 1 << 20  # bytes of a temporary file
 HARMLESS_DEVICES = {os.makedev(1, minor) for minor in (3, 5, 7, 8, 9)}  # null, zero, full, random, urandom
 
 # The names of system calls, each with its number on x86_64 and on arm64.
@@ -169,26 +168,14 @@ def _is_own(file: OpenFile, log: os.stat_result | None) -> bool:
         return True
     try:
         if log is not None and file.is_same(log):
-            new = os.open(os.devnull, os.O_RDWR)
-        elif file.kind == stat.S_IFREG and not file.has_name and file.status.st_size <= LARGEST_COPY:
-            new = _copy(file.number, file.status.st_size)
-        elif file.kind == stat.S_IFDIR or (file.kind == stat.S_IFREG and file.is_read_only):
-            new = os.open(f"/proc/self/fd/{file.number}", os.O_RDONLY)
-            os.lseek(new, os.lseek(file.number, 0, os.SEEK_CUR), os.SEEK_SET)
+            file.lead_to(os.open(os.devnull, os.O_RDWR))
+        elif file.can_be_own and not file.is_written:
+            file.open_again(f"/proc/self/fd/{file.number}")
         else:
             return False
     except OSError:  # it has been opened for less, or is gone
         return False
-    file.lead_to(new)
     return True
-
-
-def _copy(number: int, size: int) -> int:
-    """A file in memory with the content of a temporary one."""
-    new = os.memfd_create("copy")
-    os.write(new, os.pread(number, size, 0))
-    os.lseek(new, os.lseek(number, 0, os.SEEK_CUR), os.SEEK_SET)
-    return new
 
 
 # the program

@@ -16,9 +16,10 @@ with it). It is the same as one that is forked when the job comes, as long as ne
 below its world change: a reload and `renew` discard it, and so does its age. So does a cancel, after which no process
 of tests is to be left.
 
-A file that the server has open, to be written to, is one for all jobs, past each layer and each restored tree: a
-database or a log that an import has opened. What one job writes there another one would read. So each job opens such
-files again by their names, in its world, at the same offset.
+A file that the server has open is one for all jobs, past each layer and each restored tree: a database or a log that an
+import has opened. What one job writes there another one would read, and where one has read, the next one goes on. So
+each job opens such files again by their names, in its world, at the same offset. Where an import has opened what can't
+be opened again, such as a socket, there is no server (`ImportTrace.shares`).
 
 A job has ended when its process was reaped; then its process group is killed, on Linux also every process that it left
 behind (the server is a "child subreaper": orphans become its children, whatever they did to their session), and its
@@ -43,6 +44,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ...isolation import descendants, guard
 from ...isolation.descriptors import OpenFile, open_files
@@ -75,7 +77,8 @@ class ForkServer:
         self._waiting: JobProcess | None = None  # forked ahead
         self._before = descendants.children()  # another server; what collecting the tests has started for them
         self._shares_memory = False
-        self._written: list[tuple[OpenFile, str]] = []  # files that are open to be written to, with their names
+        self._files: list[tuple[OpenFile, str]] = []  # that are open, with their names
+        self._handlers: dict[int, Any] = {}  # of signals, as the project has set them
         self._wake, self._waker = os.pipe()
         self._job: Job | None = None  # in a forked process
 
@@ -83,13 +86,13 @@ class ForkServer:
         """Returns in the forked processes only. Here, the end of the channel ends the jobs and this process."""
         os.set_blocking(self._wake, False)
         os.set_blocking(self._waker, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._handlers[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._shares_memory = self._world.shares_memory()
         with contextlib.suppress(OSError):  # this system has no list of them
             log = os.fstat(2)
-            self._written = [(each, each.name) for each in open_files() if each.is_written and not each.is_same(log)]
+            self._files = [(each, each.name) for each in open_files() if each.can_be_own and not each.is_same(log)]
         while self._step():
             if self._job is not None:
                 return self._job
@@ -211,8 +214,8 @@ class ForkServer:
             with contextlib.suppress(OSError):
                 os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler or signal.SIG_DFL)  # None: it is none of Python's
         self._channel.close()
         for descriptor in (self._wake, self._waker):
             os.close(descriptor)
@@ -236,8 +239,8 @@ class ForkServer:
         self._job = replace(job, message=message)
 
     def _own_files(self) -> None:
-        """In the forked process: write to the files of its world, and not to those of all jobs."""
-        for file, name in self._written:
+        """In the forked process: have the files of its world open, and not those of all jobs."""
+        for file, name in self._files:
             with contextlib.suppress(OSError):  # too large for the layer: it stays shared
                 file.open_again(name)
 

@@ -9,6 +9,7 @@ host forks the live server too. It forks the early server when that is wanted.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
 import traceback
@@ -245,10 +246,8 @@ class ForkServers:
             session.leave()
             self.session = None
         reject_elsewhere(answer["elsewhere"])
-        if answer["threads"]:  # a fork has none of the threads that the modules have started
-            self.drop_live("the project starts threads when it is imported")
-        elif answer["trace_lost"]:
-            self.drop_live("this Python does not say which functions were called when the project was imported")
+        if answer["why_fresh"]:
+            self.drop_live(answer["why_fresh"])
         return answer
 
 
@@ -262,6 +261,7 @@ def _serve(
     channel: Channel,
 ) -> None:
     job = None
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as it is when a process begins
     for connection in others:
         connection.ours.close()
     imports.enter(root, world.place)

@@ -121,7 +121,8 @@ class HostServer:
     def _start_early(self) -> None:
         """Where jobs are apart: it collects beside mutants. Without it, fresh processes do its jobs."""
         file = (self._collected or {}).get("calling")
-        if file and self._plan is not None and self._world.keeps_apart and self._world.undoes_all:
+        live, apart = self._servers.live, self._world.keeps_apart and self._world.undoes_all
+        if file and self._plan is not None and live is not None and apart:
             with contextlib.suppress(OSError):
                 self._servers.start_early(self._plan, file)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import stat
 import sys
 import sysconfig
@@ -29,6 +30,7 @@ from .process_starts import STARTS, WAYS
 from .text_reads import TextReads
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
+OF_PROCESS = {"getpid", "register_at_fork"}  # names in code that does something else in a fork
 LOOKS_S = 0.05  # that looking for the file of `CallingFile` may take
 TOOL = 4  # of sys.monitoring: none of the ids that it reserves for debuggers, coverage, profilers and optimizers
 
@@ -154,17 +156,18 @@ class ImportTrace:
 
     def __init__(self, filenames: frozenset[str]) -> None:
         self._filenames = filenames
-        self._called: set[tuple[str, Key]] = set()
+        self._called: dict[tuple[str, Key], types.CodeType] = {}
         self._executed: list[tuple[str, types.CodeType]] = []  # their functions may be gone, or have other code
         self.read: set[str] = set()  # files whose source was asked for: a decorator may have inspected it
         self.lost = monitoring is None and not is_known()  # nobody can say what was called
         self._is_on, self._has_started = True, False  # a process
         self._shared: set[object] = set()  # when it began
+        self._random: object = None  # likewise
         self._reads = TextReads(os.sep, note=self._note, hide=lambda: None)
 
     def start(self) -> None:
         """Begin, in all threads."""
-        self._shared = _shared_with_forks()
+        self._shared, self._random = _shared_with_forks(files=True), random.getstate()
         watch_executions(self._filenames, lambda name, code: self._executed.append((name, code)))
         self._reads.begin()
         sys.addaudithook(self._audit)
@@ -176,6 +179,7 @@ class ImportTrace:
     def stop(self, functions: LiveFunctions) -> None:
         """End. `functions` are those of the files that are alive: something else than the import may have made some."""
         self._is_on = False
+        self.keep_random_numbers()
         if monitoring is not None:
             monitoring.set_events(TOOL, 0)
             monitoring.register_callback(TOOL, monitoring.events.PY_START, None)
@@ -183,7 +187,7 @@ class ImportTrace:
         elif not self.lost:
             found = [(name, each) for name, code in self._executed for each in all_nested(code)]
             found += [(name, code) for name in self._filenames for code in functions.codes(name)]
-            self._called.update((name, key(code)) for name, code in found if has_run(code))
+            self._called.update({(name, key(code)): code for name, code in found if has_run(code)})
 
     @property
     def files(self) -> set[str]:
@@ -193,10 +197,31 @@ class ImportTrace:
     def is_forkable(self) -> bool:
         """Whether each fork of this process is as good as a process that begins now and does the same.
 
-        It has all threads then, and shares no file, connection, memory or child process with other forks.
+        It has all threads then, and shares nothing with other forks, nor a file that is written to.
         """
-        threads = descendants.kernel_threads() == threading.active_count() == 1
-        return threads and not descendants.children() and _shared_with_forks() <= self._shared
+        return descendants.kernel_threads() == 1 and not self._shares(files=True) and self.why_fresh() is None
+
+    def why_fresh(self) -> str | None:
+        """Why no fork of this process is as good as one that begins now; None: it may be."""
+        if threading.active_count() > 1:  # a fork has none of them
+            return "the project starts threads when it is imported"
+        if self._shares(files=False):
+            return "the project opens a connection, shares memory or starts a process when it is imported"
+        if any(not OF_PROCESS.isdisjoint(code.co_names) for code in self._called.values()):
+            return "the project asks for the number of its process, or to be called in forks, when it is imported"
+        if self.lost:
+            return "this Python does not say which functions were called when the project was imported"
+        return None
+
+    def _shares(self, *, files: bool) -> bool:
+        """Whether forks share what their jobs can't have for themselves; or, if these count, files to write to."""
+        return bool(descendants.children()) or not _shared_with_forks(files=files) <= self._shared
+
+    def keep_random_numbers(self) -> None:
+        """Where imports have seeded `random`, have forks go on with its numbers: it begins anew in each, by itself."""
+        state = random.getstate()
+        left = [state] if state != self._random else []
+        os.register_at_fork(after_in_child=lambda: left and random.setstate(left.pop()))  # not in forks of a fork
 
     def has_met_nothing(self) -> bool:
         """Whether nothing of the files has been imported or read so far, nor has a process been started that may."""
@@ -223,22 +248,23 @@ class ImportTrace:
 
     def _start(self, code: types.CodeType, _offset: int) -> object:
         if code.co_filename in self._filenames:
-            self._called.add((code.co_filename, key(code)))
+            self._called[code.co_filename, key(code)] = code
         return monitoring.DISABLE
 
 
-def _shared_with_forks() -> set[object]:
-    """Places that forks of this process would all write to: files on the disk, sockets and the like, and memory.
+def _shared_with_forks(*, files: bool) -> set[object]:
+    """Places that forks of this process would all write to: sockets and the like, memory, and, if these count, files.
 
     The files of pytest in which it captures what is printed have no name on the disk.
     """
     with contextlib.suppress(OSError):  # this system has no such lists
-        return {(each.status.st_dev, each.status.st_ino) for each in open_files() if _is_shared(each)} | shared_memory()
+        found = [each for each in open_files() if _is_connection(each) or (files and each.is_written)]
+        return {(each.status.st_dev, each.status.st_ino) for each in found} | shared_memory()
     return set()
 
 
-def _is_shared(file: OpenFile) -> bool:
-    return file.is_written or file.kind not in (stat.S_IFREG, stat.S_IFCHR, stat.S_IFDIR)
+def _is_connection(file: OpenFile) -> bool:
+    return file.kind not in (stat.S_IFREG, stat.S_IFCHR, stat.S_IFDIR)
 
 
 class CallingFile:

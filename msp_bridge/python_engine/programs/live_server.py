@@ -89,7 +89,7 @@ class Live:
 
     def __init__(self, tests: Collecting, channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -> None:
         """`tests` is the plugin of this pytest, which has collected nothing yet."""
-        self._tests, self._channel, self._plan, self._world, self._trace = tests, channel, plan, world, trace
+        self._tests, self._channel, self._plan, self._world, self.trace = tests, channel, plan, world, trace
         self.calling = CallingFile(trace)
         self._start = time.perf_counter()
         self._functions = LiveFunctions(frozenset())
@@ -101,12 +101,12 @@ class Live:
 
     def can_fork(self) -> bool:
         """Whether a fork of this process is as good as a process that begins now, also with a mutant in a file."""
-        return self._trace.is_forkable() and self._trace.has_met_nothing()
+        return self.trace.is_forkable() and self.trace.has_met_nothing()
 
     def leave(self) -> None:
         """In a process that is another server from now on."""
         self._channel.close()
-        self._trace.stop(self._functions)
+        self.trace.stop(self._functions)
 
     def serve(self, session: Any) -> tuple[Job, Work] | None:
         """Instead of pytest's own loop: see `Collecting.begun`."""
@@ -115,8 +115,8 @@ class Live:
         filenames = frozenset(self._plan.filenames)
         self._functions = LiveFunctions(filenames)
         self.calling.begins("")
-        self._trace.stop(self._functions)
-        self._loaded = loaded_files(filenames) | self._trace.files
+        self.trace.stop(self._functions)
+        self._loaded = loaded_files(filenames) | self.trace.files
         self._channel.send({"do": "ready", "pid": os.getpid(), **self._collected()})
         gc.collect()
         gc.freeze()  # collecting garbage would copy the pages that all jobs share
@@ -134,14 +134,13 @@ class Live:
             "tests": [item.nodeid for item in self._tests.items],
             "seconds": time.perf_counter() - self._start,
             "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << (20 if MACOS else 10)),
-            "threads": threads - 1,
             "native_threads": max(0, descendants.kernel_threads() - threads),
-            "trace_lost": self._trace.lost,
+            "why_fresh": self.trace.why_fresh(),
             "ran": None if self.dependencies is None else self.dependencies.report(),
             "elsewhere": self._tests.elsewhere(self._plan),
             "outside": outside_files(self._plan.place, self._world.root),
             "imported": imported(self._plan.place, self._plan.sources, tests),
-            "files": facts_of(self._plan, self._functions, self._trace, self._loaded),
+            "files": facts_of(self._plan, self._functions, self.trace, self._loaded),
             "calling": self.calling.found,
         }
 

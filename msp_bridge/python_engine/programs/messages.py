@@ -50,9 +50,8 @@ class Collected(TypedDict, total=False):
     megabytes: float  # the size of the process that is forked
     elsewhere: Sequence[str] | None  # of a module: see `imports.loaded_elsewhere`
     outside: Mapping[str, list[int]]  # see `loaded_modules.outside_files`
-    threads: int
     native_threads: int
-    trace_lost: bool
+    why_fresh: str | None  # why forks of this process can't be trusted
     ran: Trace | None
     imported: Mapping[str, Sequence[str]]  # see `import_effects`
     files: Mapping[str, Facts]  # by path

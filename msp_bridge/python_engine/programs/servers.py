@@ -195,6 +195,7 @@ class Fresh(Collecting):
         gc.collect()
         gc.freeze()
         self._dependencies = live.dependencies
+        live.trace.keep_random_numbers()
         if self._fork(os.fork) == 0:
             connection.leave()
             begin_group()

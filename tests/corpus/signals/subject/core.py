@@ -2,6 +2,9 @@ import os
 import signal
 import time
 
+SEEN = []
+signal.signal(signal.SIGINT, lambda number, _: SEEN.append(number))
+
 
 def interrupted(seconds):
     found = []
@@ -20,3 +23,7 @@ def signalled():
     os.kill(os.getpid(), signal.SIGTERM)
     signal.signal(signal.SIGTERM, before)
     return found == [signal.SIGTERM]
+
+
+def seen():
+    return SEEN == [signal.SIGINT]

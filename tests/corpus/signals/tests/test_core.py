@@ -1,4 +1,7 @@
-from subject.core import interrupted, signalled
+import os
+import signal
+
+from subject.core import interrupted, seen, signalled
 
 
 def test_interrupted():
@@ -7,3 +10,11 @@ def test_interrupted():
 
 def test_signalled():
     assert signalled()
+
+
+def test_seen():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:  # another handler is in its place
+        return
+    assert seen()

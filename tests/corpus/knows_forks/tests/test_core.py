@@ -1,0 +1,5 @@
+from subject.core import POOL
+
+
+def test_first():
+    assert POOL.first() == 1
