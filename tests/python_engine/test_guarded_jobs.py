@@ -125,7 +125,7 @@ os.chdir(root / "copy")
 noted = []
 reads = TextReads(str(root / "copy"), note=noted.append, hide=noted.clear)
 import subject  # and its bytecode is there
-world = World(str(root), str(root / "copy"), root / "layers", wanted={"guard"})
+world = World(str(root), str(root / "copy"), root / "layers", wanted={"guard"}, temporary=str(root))
 edit = FileEdit("subject.py", digest_of(file.read_bytes()), 20, 21, "2")
 for line in sys.argv[2:]:
     pid = os.fork()
@@ -170,6 +170,26 @@ def test_a_kernel_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.Monke
 
     for name in ("root", "sandbox"):
         (tmp_path / name).mkdir()
-    world = World(str(tmp_path / "root"), str(tmp_path / "sandbox"), tmp_path / "layers", wanted={GUARD})
+    root, sandbox = str(tmp_path / "root"), str(tmp_path / "sandbox")
+    monkeypatch.setenv("HOME", str(tmp_path))  # it is another one in a world
+    world = World(root, sandbox, tmp_path / "layers", wanted={GUARD}, temporary=str(tmp_path))
     monkeypatch.setattr("msp_bridge.isolation.kernel.filter_calls", refuse)
     assert (world.keeps_apart, world.guards, world.refused) == (False, False, {GUARD: "not in this container"})
+
+
+@pytest.mark.parametrize("isolation", ["off", "guard"])
+async def test_tests_that_need_the_users_home_directory_to_be_imported_find_it(
+    isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "token").write_text("3")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
+    source = b"def number(text):\n    return int(text) + 1\n"
+    tests = b"from pathlib import Path\nfrom pkg.m import number\n\nNUMBER = number((Path.home() / 'token').read_text())\n\n"
+    files = {"pyproject.toml": TABLE, "pkg/__init__.py": b"", "pkg/m.py": source}
+    files["tests/test_m.py"] = tests + b"\ndef test_number():\n    assert NUMBER > 3\n"
+    async with Trial.of(files, tmp_path) as trial:
+        statuses = [result.status for result in (await trial.test()).values()]
+    assert statuses.count(Status.SURVIVED) == 1  # + 2
+    assert len(set(statuses)) == 2

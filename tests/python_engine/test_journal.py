@@ -133,3 +133,12 @@ def test_what_there_was_before_it_stays(copy: Path) -> None:
     (copy / "a").write_text("changed by a test")
     journal.undo()
     assert tree(copy) == before
+
+
+def test_what_can_not_be_copied_stays_and_what_a_test_adds_of_it_goes(copy: Path) -> None:
+    """As the socket of a server that importing the project has started."""
+    os.mkfifo(copy / "package" / "listener")
+    journal = journal_of(copy)
+    os.mkfifo(copy / "package" / "of_a_test")
+    assert journal.undo() == ["package/of_a_test"]
+    assert (copy / "package" / "listener").is_fifo()

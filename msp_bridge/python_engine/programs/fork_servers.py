@@ -147,7 +147,25 @@ class ForkServers:
         return Servers(self.live, self.fresh, self.session if stays else None)
 
     def start(self, plan: TargetPlan) -> Collected | None:
-        """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared."""
+        """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared.
+
+        Where the tests can't be collected with a home directory of our own, they are with the user's.
+        """
+        try:
+            return self._start_both(plan)
+        except Unprepared:
+            if not self._world.enter_home(own=False):
+                raise
+            self.end()
+            try:
+                collected = self._start_both(plan)
+            except Unprepared:
+                self._world.enter_home(own=True)
+                raise
+            self._world.drop({"home"})
+            return collected
+
+    def _start_both(self, plan: TargetPlan) -> Collected | None:
         self.why_fresh = "the configuration asks for it" if plan.always_fresh else None
         self._has_edited_tests = False
         others = [] if plan.always_fresh else [self._connection("live"), self._connection("session")]

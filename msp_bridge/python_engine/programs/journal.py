@@ -27,6 +27,7 @@ import stat
 from collections.abc import Iterator
 
 Note = tuple[int, int, int, int, int]
+COPIED = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 
 
 class Journal:
@@ -39,7 +40,10 @@ class Journal:
         """
         self._directory, self._pristine, self._kept, self._left_alone = directory, pristine, kept, left_alone
         shutil.rmtree(kept, ignore_errors=True)  # of an earlier journal
-        self._notes = dict(self._walk())
+        self._alone: set[str] = set()  # sockets and the like: nobody could make them again
+        found = dict(self._walk())
+        self._notes = {path: note for path, note in found.items() if stat.S_IFMT(note[0]) in COPIED}
+        self._alone = found.keys() - self._notes.keys()
         self._own: set[str] = set()  # what is in `kept`
         for path, note in self._notes.items():
             if self._is_other(path, note):
@@ -79,6 +83,8 @@ class Journal:
                 if not parent and self._left_alone and name.startswith(self._left_alone):
                     continue
                 path = f"{parent}/{name}" if parent else name
+                if path in self._alone:
+                    continue
                 yield path, _note(status)
                 if stat.S_ISDIR(status.st_mode):
                     pending.append(path)

@@ -37,7 +37,7 @@ class World:
     """`place` is the directory in which the tests run; `parts` are what each job has for itself."""
 
     def __init__(
-        self, root: str, sandbox: str, layers: Path, *, wanted: Collection[str] | None, temporary: str | None = None
+        self, root: str, sandbox: str, layers: Path, *, wanted: Collection[str] | None, temporary: str
     ) -> None:
         """Enter it: this process and its children see the sandbox at `root`, if that is possible.
 
@@ -68,6 +68,15 @@ class World:
         self.parts = PORTABLE if self._isolated is None else self._isolated.parts | (wanted & {LIMITS})
         self._wants_guard = GUARD in wanted
         self._shared = guard.shared_memory() if self._wants_guard and not kernel.why_not() else frozenset()
+        self._homes = {False: os.path.expanduser("~"), True: os.path.join(temporary, "home")}  # the user's, and ours
+        os.makedirs(self._homes[True], exist_ok=True)
+        self.enter_home(own=True)
+
+    def enter_home(self, *, own: bool) -> bool:
+        """Have this process, and those it starts, find our home directory or the user's; False: the kernel does it."""
+        if self._isolated is None:
+            os.environ["HOME"] = self._homes[own]
+        return self._isolated is None
 
     def drop(self, parts: Collection[str]) -> None:
         """Do without some parts: the tests don't pass in them."""
@@ -110,7 +119,7 @@ class World:
         """Begin one for the tree, and one for the temporary files that importing the project has made."""
         kept = str(self._layers / f"kept-{os.getpid()}")
         yield Journal(self.place, self.root if self._isolated is None else self._isolated.covered, f"{kept}-tree")
-        if self._temporary is not None and "tmp" not in parts:
+        if "tmp" not in parts:
             yield Journal(self._temporary, f"{kept}-tmp", f"{kept}-tmp", left_alone=SCRATCH)
 
     def enter(self, scratch: Path, parts: Collection[str]) -> None:
@@ -121,9 +130,7 @@ class World:
         if self._isolated is not None:
             limits = generous_limits() if LIMITS in parts else None
             self._isolated.enter_child(parts, limits)
-        elif "home" in parts:
-            os.environ["HOME"] = str(scratch / "home")
-            os.mkdir(os.environ["HOME"])
+        self.enter_home(own="home" in parts)
         temporary = scratch / "tmp"
         temporary.mkdir()
         os.environ["TMPDIR"] = str(temporary)
