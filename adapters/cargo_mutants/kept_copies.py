@@ -15,6 +15,10 @@ same files, compiler, configuration of cargo and isolation, for the same package
 time for tests, which cargo-mutants derives from it and prints. It is never skipped if a package comes from elsewhere
 that Cargo.lock does not pin.
 
+A further copy that is new gets what has been built in the first one, dependencies above all. That is where runs are
+isolated: all copies stand at the same path then, which is part of what cargo knows a build by. Its sources are written
+after that, so cargo builds again whatever is made of them, a mutant included.
+
 A copy is like one that cargo-mutants makes, without version control. Where its configuration asks for another kind of
 copy, or for a limit of time that depends on a build from nothing, it makes its own.
 """
@@ -22,11 +26,13 @@ copy, or for a limit of time that depends on a build from nothing, it makes its 
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Hashable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, TypeAlias
 
 from attrs import define, field
 
@@ -34,6 +40,7 @@ from msp_bridge import reading
 from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit import Sandbox, SandboxPool, WarmSandbox
 from msp_bridge.toolkit.slot import size_of
+from msp_bridge.toolkit.sync import Stopped
 
 from .cargo import LOCK
 from .installation import home
@@ -42,6 +49,10 @@ TARGET = "target"
 MAX_JOBS = 8  # above which cargo-mutants warns: each job is a cargo with many processes
 MAX_BUILD_BYTES = 4 << 30  # of a `target`, which is deleted when it has grown beyond
 OWN_COPIES = frozenset({"build_timeout_multiplier", "copy_target", "copy_vcs", "gitignore"})  # keys of mutants.toml
+
+log = logging.getLogger(__name__)
+
+Place: TypeAlias = WarmSandbox[Sandbox, Any]
 
 
 class KeptCopies:
@@ -54,6 +65,7 @@ class KeptCopies:
         self._places: SandboxPool[Sandbox, Any] = SandboxPool(claim)
         self._failed = False
         self.passed = Passed()
+        self.compiler: Sequence[str] = ()  # what it said of itself in the last run
 
     def most(self) -> int:
         """How many copies may share mutants; 0: cargo-mutants makes other ones, or the tests fail there. Blocks."""
@@ -67,13 +79,13 @@ class KeptCopies:
         self._failed = True
 
     @contextlib.asynccontextmanager
-    async def lease(self) -> AsyncIterator[WarmSandbox[Sandbox, Any]]:
+    async def lease(self) -> AsyncIterator[Place]:
         """A copy, of any earlier state; raises `ToolError` when all are in use, or none can be made."""
         async with self._places.lease() as place:
             yield place
             await in_thread(_limit, place.sandbox)
 
-    async def refreshed(self, place: WarmSandbox[Sandbox, Any]) -> Sandbox:
+    async def refreshed(self, place: Place) -> Sandbox:
         """Return the copy when it is as the workspace is now. Raises `ToolError`."""
         pinned = await in_thread((self._workspace / LOCK).exists)
         place.sandbox.overlaid = set() if pinned else {LOCK}  # else cargo would choose versions anew for each run
@@ -110,6 +122,33 @@ class Passed:
         if state != self._state:
             self._state, self._limits = state, {}
         self._limits[packages] = limit
+
+
+def is_new(place: Place) -> bool:
+    """Whether nothing is there yet. Blocks."""
+    return not place.sandbox.path.exists()
+
+
+async def give_build(place: Place, new: Place) -> None:
+    """Give what was built in the first copy to the `new` one, which finds all its sources changed since then."""
+    stop = Event()
+    await in_thread(_copy_build, place.sandbox.path, new.sandbox.path, stop, on_cancel=stop.set)
+
+
+def _copy_build(source: Path, copy: Path, stop: Event) -> None:
+    def copied(file: str, target: str) -> None:
+        if stop.is_set():
+            raise Stopped
+        shutil.copy2(file, target, follow_symlinks=False)
+
+    part = copy.with_name(f"{TARGET}.part")  # for cargo a file that is cut off is built
+    try:
+        shutil.copytree(source / TARGET, part, symlinks=True, copy_function=copied)
+        copy.mkdir()
+        part.rename(copy / TARGET)
+    except (OSError, Stopped) as error:
+        log.info("%s is built from nothing: %s", copy, error)
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def _limit(sandbox: Sandbox) -> None:

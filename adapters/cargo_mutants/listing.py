@@ -1,12 +1,13 @@
 """CargoListing: the mutants that cargo-mutants lists, each at its exact place in a file.
 
-A listing takes some hundredths of a second, so none is kept: each `discover` makes one, and `test` makes none.
+The last listing is kept for as long as no source, manifest or configuration changes: making one takes as long as a
+small build.
 """
 
 from __future__ import annotations
 
 import json
-import time
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from msp_bridge import reading
 from msp_bridge.adapter import Location, Mutant, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import BOM, SourceText
+from msp_bridge.toolkit.tree import Stamp, stamps
 
 from .cargo import CargoCommand
+from .installation import search_path
 
 TRIES = 3  # when files are saved while cargo-mutants reads them
 
@@ -48,20 +51,29 @@ class CargoListing:
     def __init__(self, root: Path, command: CargoCommand) -> None:
         self._root, self._command = root.resolve(), command
         self._workspace: Path | None = None
+        self._kept: tuple[Mapping[str, Stamp], list[Mutant]] = {}, []  # the state of the files, and their mutants
 
     async def mutants(self) -> list[Mutant]:
         """All mutants, in cargo-mutants' order, which is file by file; raises `ToolError`."""
-        workspace = await self.workspace_root()
+        state = await self._state()
+        if state == self._kept[0]:
+            return self._kept[1]
         for _ in range(TRIES):
-            began = time.time_ns()
             entries = await self._json()
             names = await self._names(entries)
-            if len(names) == len(entries):
-                sources = Sources(self._root, workspace)
-                mutants = await in_thread(self._parsed, sources, entries, names)
-                if sources.modified < began:
-                    return mutants
+            sources = Sources(self._root, await self.workspace_root())
+            mutants = await in_thread(self._parsed, sources, entries, names)
+            before, state = state, await self._state()
+            if state == before and len(names) == len(entries):
+                self._kept = (state if sources.files <= state.keys() else {}), mutants
+                return mutants
         raise ToolError("the sources change while cargo-mutants reads them", "try again")
+
+    async def _state(self) -> Mapping[str, Stamp]:
+        """Return the stamps of all that a listing depends on."""
+        tool = shutil.which("cargo-mutants", path=search_path())
+        places = [await self.workspace_root(), tool, self._command.config_file]
+        return await in_thread(stamps, [place for place in places if place is not None], (".rs", ".toml"))
 
     async def options(self) -> list[str]:
         """The options that select all packages in a workspace's root: any of their files may be open in the editor."""
@@ -69,7 +81,7 @@ class CargoListing:
 
     def _parsed(self, sources: Sources, entries: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Mutant]:
         try:
-            found = [sources.mutant(entry, name) for entry, name in zip(entries, names, strict=True)]
+            found = [sources.mutant(entry, name) for entry, name in zip(entries, names, strict=False)]
         except KeyError as error:
             raise self._unreadable(f"it lacks {error}") from None
         except (TypeError, ValueError) as error:
@@ -117,8 +129,12 @@ class Sources:
 
     root: Path  # of the project
     workspace: Path  # what cargo-mutants' paths are relative to
-    modified: int = 0  # when the newest of them was written, ns since the epoch
     _lines: dict[str, _Lines | None] = field(factory=dict, init=False)
+
+    @property
+    def files(self) -> set[str]:
+        """Their paths, absolute."""
+        return {str(self.root / path) for path in self._lines}
 
     def mutant(self, fields: Mapping[str, Any], name: str) -> Mutant | None:
         """The mutant called `name`; None when it is outside the project, or not of the file as it is."""
@@ -138,8 +154,7 @@ class Sources:
             return name, None
         path = file.relative_to(self.root).as_posix()
         if path not in self._lines:
-            self._lines[path] = lines = _Lines.read(file)
-            self.modified = max(self.modified, lines.modified if lines else 0)
+            self._lines[path] = _Lines.read(file)
         return path, self._lines[path]
 
 
@@ -151,13 +166,12 @@ class _Lines:
     starts: list[int]  # offsets, in the text without a byte order mark
     mark: int  # how many characters the byte order mark adds to the first line
     digest: str
-    modified: int  # ns since the epoch
 
     @classmethod
     def read(cls, file: Path) -> _Lines | None:
         """Read `file`; None when it is gone or no UTF-8, as it can have no mutants then."""
         try:
-            modified, content = file.stat().st_mtime_ns, reading.content(file)
+            content = reading.content(file)
             text = content.decode()
         except (OSError, UnicodeDecodeError):
             return None
@@ -165,7 +179,7 @@ class _Lines:
         starts = [0]
         for line in source.text.split("\n"):
             starts.append(starts[-1] + len(line) + 1)
-        return cls(source, starts, len(text) - len(source.text), reading.digest_of(content), modified)
+        return cls(source, starts, len(text) - len(source.text), reading.digest_of(content))
 
     def location(self, span: Mapping[str, Any]) -> Location | None:
         """The place of the JSON's span; None when the text has no such place."""

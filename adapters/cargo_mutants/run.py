@@ -21,13 +21,13 @@ from attrs import define, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import BaselineError, Mutant, Result
-from msp_bridge.concurrency import in_thread, merge_streams
+from msp_bridge.concurrency import in_thread, meanwhile, merge_streams
 from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.source import as_discovered
 from msp_bridge.toolkit import Around, Isolation, Sandbox, own_tmpdir
 
 from .cargo import BASELINE_FAILED, LOCK, SUCCESS, CargoCommand, compiler, is_pinned
-from .kept_copies import MAX_JOBS, TARGET, KeptCopies, Passed
+from .kept_copies import MAX_JOBS, TARGET, KeptCopies, Passed, Place, give_build, is_new
 from .outcomes import Outcomes
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,10 @@ MUTANTS_OF_A_COPY = 8  # for fewer the build from nothing of another copy takes 
 SKIP = "--baseline=skip"
 ISOLATION = "isolation"  # in the private directory
 SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$#&~-])")
+
+
+class _OtherCompiler(Exception):
+    """The compiler is not the one of the last run, for which this one was taken."""
 
 
 @define
@@ -59,6 +63,7 @@ class _Work:
 
     due: deque[Mutant]
     copies: int
+    new: list[Place]  # copies without a build, which wait for that of the first copy
     passed: Passed = field(factory=Passed, init=False)  # for these mutants, also if it may not be kept for others
     measured: asyncio.Event = field(factory=asyncio.Event, init=False)  # the first copy has come beyond its baseline
     lock: bytes = field(default=b"", init=False)  # the lock file of the copy in which the tests have passed
@@ -68,8 +73,14 @@ class _Work:
     def take(self) -> list[Mutant]:
         """Take a share of what is due: most of it goes in one to each copy, the rest to the first ones that are done.
 
-        So they end at about the same time after few runs, each of which takes some tenths of a second besides.
+        So they end at about the same time after few runs, each of which takes some tenths of a second besides. Where
+        others wait for a build, a mutant of each of some packages is enough for it.
         """
+        if self.new:
+            first = {mutant.handle.package: mutant for mutant in reversed(self.due)}
+            pilots = list(first.values())[-LEAST_OF_A_RUN:]
+            self.due = deque(mutant for mutant in self.due if mutant not in pilots)
+            return pilots
         if not self._shares:
             part = 1.0 if self.copies == 1 else SHARED_AT_ONCE
             self._share = max(LEAST_OF_A_RUN, math.ceil(len(self.due) * part / self.copies))
@@ -87,7 +98,8 @@ class _Work:
 
     def note(self, state: Hashable, packages: frozenset[str], limit: str | None) -> None:
         """A mutant has been tested: the tests pass without one."""
-        self.measured.set()
+        if not self.new:
+            self.measured.set()
         if limit is not None:
             self.passed.note(state, packages, limit)
 
@@ -141,22 +153,38 @@ class CargoRun:
                     self.copies.give_up()
                 yield result
 
-    def _in_kept_copies(self, mutants: Sequence[Mutant], most: int, isolated: bool) -> AsyncGenerator[Result, None]:
+    async def _in_kept_copies(
+        self, mutants: Sequence[Mutant], most: int, isolated: bool
+    ) -> AsyncGenerator[Result, None]:
         copies = min(most, math.ceil(len(mutants) / MUTANTS_OF_A_COPY))
-        work = _Work(deque(mutants), copies)
-        return merge_streams([self._in_kept_copy(work, isolated, is_first=number == 0) for number in range(copies)])
+        async with contextlib.AsyncExitStack() as stack:
+            places = [await stack.enter_async_context(self.copies.lease()) for _ in range(copies)]
+            places.sort(key=is_new)
+            new = filter(is_new, places[1:]) if isolated else ()  # else they lie at other paths
+            work = _Work(deque(mutants), copies, list(new))
+            streams = [self._in_kept_copy(work, place, isolated, place is places[0]) for place in places]
+            async with contextlib.aclosing(merge_streams(streams)) as results:
+                async for result in results:
+                    yield result
 
-    async def _in_kept_copy(self, work: _Work, isolated: bool, *, is_first: bool) -> AsyncGenerator[Result, None]:
-        async with self.copies.lease() as place:
-            if not is_first:
+    async def _in_kept_copy(
+        self, work: _Work, place: Place, isolated: bool, is_first: bool
+    ) -> AsyncGenerator[Result, None]:
+        if not is_first:
+            if place not in work.new:
                 await self.copies.refreshed(place)  # meanwhile
-                await work.measured.wait()
-            while mutants := work.take():
-                copy = await self.copies.refreshed(place)
-                await in_thread(work.pin, copy.path)
+            await work.measured.wait()
+        mutants: list[Mutant] = []
+        while mutants := mutants or work.take():
+            copy = await self.copies.refreshed(place)
+            await in_thread(work.pin, copy.path)
+            with contextlib.suppress(_OtherCompiler):  # before any result: the same ones once more
                 async with contextlib.aclosing(self._in_place(work, mutants, copy, isolated)) as results:
                     async for result in results:
                         yield result
+                mutants = []
+                while work.new:
+                    await give_build(place, work.new.pop())
                 work.measured.set()
 
     async def _in_place(
@@ -167,27 +195,40 @@ class CargoRun:
         if not current:
             return
         packages = frozenset(mutant.handle.package for mutant in current)
-        state = await self._state(copy, isolated)
-        limit = work.passed.limit(state, packages)
-        limit = limit or self.copies.passed.limit((state, await in_thread(_lock, copy)), packages)
-        seen = self.isolation.root if isolated else copy.path
-        env = {"CARGO_TARGET_DIR": str(seen / TARGET), "CARGO_MUTANTS_JOBS": None}
-        arguments = ["--in-place", *([] if limit is None else [SKIP, "--timeout", limit])]
-        if work.copies > 1:  # each run would have as many as the machine has processors
-            arguments += ["--jobserver-tasks", str(max(1, (os.cpu_count() or 1) // work.copies))]
-        place = _Place(copy.path, root, arguments, env, is_kept=True, limit=limit)
-        async with contextlib.aclosing(self._once(current, place, isolated)) as results:
-            async for result in results:
-                work.lock = work.lock or await in_thread(reading.content_or_empty, copy.path / LOCK)
-                work.note(state, packages, place.limit)
-                yield result
+        async with meanwhile(compiler(self.root), "version of the compiler") as asking:  # as slow as a small build
+            rustc = self.copies.compiler or await asking
+            state = await self._state(copy, isolated, rustc)
+            limit = work.passed.limit(state, packages)
+            limit = limit or self.copies.passed.limit((state, await in_thread(_lock, copy)), packages)
+            if limit is None:
+                self._check(rustc, await asking)
+            place = self._place(work, copy, root, isolated, limit)
+            async with contextlib.aclosing(self._once(current, place, isolated)) as results:
+                async for result in results:
+                    self._check(rustc, await asking)
+                    work.lock = work.lock or await in_thread(reading.content_or_empty, copy.path / LOCK)
+                    work.note(state, packages, place.limit)
+                    yield result
         if limit is None and place.limit is not None and await in_thread(is_pinned, copy.path):
             self.copies.passed.note((state, await in_thread(_lock, copy)), packages, place.limit)
 
-    async def _state(self, copy: Sandbox, isolated: bool) -> Hashable:
+    def _check(self, taken: Sequence[str], rustc: Sequence[str]) -> None:
+        self.copies.compiler = rustc
+        if taken != rustc:
+            raise _OtherCompiler
+
+    async def _state(self, copy: Sandbox, isolated: bool, rustc: Sequence[str]) -> Hashable:
         """Name all that a run without a mutant in `copy` depends on, apart from the lock file, which cargo may make."""
-        rustc, settings = await compiler(self.root), await in_thread(self.copies.settings)
+        settings = await in_thread(self.copies.settings)
         return copy.digest, tuple(rustc), settings, self.isolation.wanted if isolated else None
+
+    def _place(self, work: _Work, copy: Sandbox, root: Path, isolated: bool, limit: str | None) -> _Place:
+        seen = self.isolation.root if isolated else copy.path
+        env = {"CARGO_TARGET_DIR": str(seen / TARGET), "CARGO_MUTANTS_JOBS": None}
+        arguments = ["--in-place", *([] if limit is None else [SKIP, "--timeout", limit])]
+        if work.copies > 1 and not work.new:  # each run would have as many as the machine has processors
+            arguments += ["--jobserver-tasks", str(max(1, (os.cpu_count() or 1) // work.copies))]
+        return _Place(copy.path, root, arguments, env, is_kept=True, limit=limit)
 
     async def _once(self, mutants: Sequence[Mutant], place: _Place, isolated: bool) -> AsyncGenerator[Result, None]:
         names = [word for mutant in mutants for word in ("--re", _exactly(mutant.handle.name))]

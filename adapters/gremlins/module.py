@@ -15,7 +15,8 @@ from attrs import evolve
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, Surroundings, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
-from msp_bridge.toolkit import JobScheduler, walk
+from msp_bridge.toolkit import JobScheduler
+from msp_bridge.toolkit.tree import stamps
 
 from .binaries import MutatedBinaries
 from .execution import TestRunner
@@ -75,8 +76,8 @@ class GoModule:
 
     async def _measured_now(self, measurement: SuiteMeasurement, listed: Listed) -> MeasuredSuites:
         """Return the suites of the files as they are."""
-        files = await in_thread(_state, (self.go.root, *listed.outside), listed.workspace)
-        state = (measurement.options, listed.workspace, files)
+        places = (self.go.root, *listed.outside, *([listed.workspace] if listed.workspace else []))
+        state = (measurement.options, await in_thread(stamps, places))
         if self._measured is None or self._measured.state != state:
             directory = Path(tempfile.mkdtemp(dir=self._runner.directory))
             self._outdated += [] if self._measured is None else [self._measured]
@@ -109,14 +110,3 @@ class GoModule:
     async def aclose(self) -> None:
         """Delete the binaries."""
         await self._runner.aclose()
-
-
-def _state(roots: Sequence[Path], workspace: Path | None) -> object:
-    """Identify the files of the directories, and the one of the workspace, as they are. Blocks."""
-    found = []
-    paths = [Path(directory, name) for root in roots for directory, _, files in walk(root) for name in files]
-    for path in [*paths, workspace] if workspace else paths:
-        with contextlib.suppress(OSError):
-            status = path.lstat()
-            found.append((path, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
-    return found

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from attrs import frozen
@@ -179,6 +180,22 @@ def walk(root: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
             continue
         yield directory, sorted(names), sorted(files)
         names[:] = sorted(name for name in names if not excluded(directory, name, ()))
+
+
+def stamps(places: Iterable[str | Path], suffixes: tuple[str, ...] = ("",)) -> dict[str, Stamp]:
+    """Path to stamp of the files in `places`, and of the ones that `walk` finds in directories among them. Blocks.
+
+    `suffixes` are of the files in directories. A link has the stamp of what it leads to.
+    """
+    found = {}
+    for place in places:
+        inside = (os.path.join(directory, name) for directory, _, files in walk(place) for name in files)
+        for path in [os.fspath(place), *(path for path in inside if path.endswith(suffixes))]:
+            with contextlib.suppress(OSError):
+                entry = Entry.of(os.stat(path))
+                if entry.kind is not Kind.DIRECTORY:
+                    found[path] = entry.stamp
+    return found
 
 
 def excluded(prefix: str, name: str, left_out: Collection[str], included: Collection[str] = ()) -> bool:

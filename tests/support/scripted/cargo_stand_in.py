@@ -7,7 +7,7 @@ comment at the end of a mutant's line says what becomes of it, `// caught`, `// 
 A file `stand-in.json` in the project may say otherwise: {"missing": true} has no subcommand `mutants`, {"baseline": "fails"}
 (or "fails in place"), {"nameless": true} lists as before 26.1, {"json": TEXT} prints that for a list in JSON, {"hangs": true} never ends after its first outcome,
 {"exit": 70} fails at once, {"device": NUMBER} has a baseline that passes only where /tmp is on that device, {"meet": DIRECTORY} tests
-a second mutant when another run has begun, {"spoils": TEXT} writes that beside each file whose mutants it tests, by an absolute
+a second mutant without a baseline when two other runs have begun, {"spoils": TEXT} writes that beside each file whose mutants it tests, by an absolute
 path, {"locks": true} makes Cargo.lock in its baseline and builds nothing without it. Each run in place notes in CARGO_TARGET_DIR/runs how it came by its limit of time. Each mutant changes its file, and what
 was changed is changed back.
 """
@@ -114,13 +114,14 @@ def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, 
             "0.1s  INFO cargo_mutants::timeouts: Auto-set test timeout to 20s\n"
         )
     lock = Path(copy, "Cargo.lock")
-    if "locks" in script and options.baseline != "skip":
+    skips = options.baseline == "skip"
+    if "locks" in script and not skips:
         lock.write_text("# of all packages")
     if "meet" in script:
         Path(script["meet"], Path(options.output).name).touch()
     for number, fields in enumerate(chosen):
         time.sleep(0.02)
-        while number == 1 and "meet" in script and len(os.listdir(script["meet"])) < 2:
+        while number == 1 and "meet" in script and skips and len(os.listdir(script["meet"])) < 3:
             time.sleep(0.02)
         log_path = f"log/mutant-{number}.log"
         summary = summary_of(root, fields) if "locks" not in script or lock.exists() else "Unviable"
