@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import BashComplete
 
-from msp_bridge.cli import COMMANDS
+from msp_bridge.cli import COMMANDS, msp_bridge
 
 DRIVE = """
 source <(msp-bridge completion bash)
@@ -45,26 +46,26 @@ def in_bash(environment: dict[str, str], *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["d"], ["diff", "discover", "doctor", "docs"]),
-        (["editors", "vs"], ["vscode-lsp", "vscode"]),
-        (["completion", ""], ["bash", "zsh", "fish"]),
-        (["serve", ""], ["stdio", "socket", "websocket", "mcp", "mtp"]),
-        (["run", "--log-level", "w"], ["warning"]),
-        (["run", "--thr"], ["--threshold"]),
-        (["serve", "stdio", "--adapter", "cosm"], ["cosmic-ray"]),
-        (["discover", "--adapter", "mut"], ["mutmut"]),
-        (["serve", "stdio", "--dialect", "l"], ["lsp"]),
+        ("d", ["plain,diff", "plain,discover", "plain,doctor", "plain,docs"]),
+        ("editors vs", ["plain,vscode-lsp", "plain,vscode"]),
+        ("serve ", ["plain,stdio", "plain,socket", "plain,websocket", "plain,mcp", "plain,mtp"]),
+        ("run --log-level w", ["plain,warning"]),
+        ("run --thr", ["plain,--threshold"]),
+        ("serve stdio --adapter cosm", ["plain,cosmic-ray"]),
+        ("discover --adapter mut", ["plain,mutmut"]),
+        *((f"{words} ", ["file,"]) for words in ("run", "run src/a.py", "discover", "run --config", "doctor --python")),
     ],
 )
-def test_bash_completes(environment: dict[str, str], words: list[str], offered: list[str]) -> None:
-    assert in_bash(environment, *words) == offered
+def test_what_may_come_next_is_offered(words: str, offered: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMP_WORDS", f"msp-bridge {words}")
+    monkeypatch.setenv("COMP_CWORD", str(1 + words.count(" ")))
+    completion = BashComplete(msp_bridge, {}, "msp-bridge", "_MSP_BRIDGE_COMPLETE").complete()
+    assert completion.splitlines() == offered
 
 
-@pytest.mark.parametrize("words", ["run ", "run src/a.py ", "discover ", "run --config ", "doctor --python "])
-def test_paths_are_left_to_the_shell(environment: dict[str, str], words: str) -> None:
-    words = f"msp-bridge {words}"
-    asked = {"_MSP_BRIDGE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    assert run({**environment, **asked}, "msp-bridge") == ["file,"]
+def test_bash_completes(environment: dict[str, str]) -> None:
+    assert in_bash(environment, "serve", "stdio", "--dialect", "l") == ["lsp"]
+    assert in_bash(environment, "completion", "") == ["bash", "zsh", "fish"]
 
 
 def test_commands_are_offered_without_importing_them(environment: dict[str, str]) -> None:

@@ -187,7 +187,10 @@ async def test_surroundings_that_were_others_for_a_while_end_what_is_kept(
     verdicts = await shop.verdicts()
     verdicts.note(result())
     before, shop.around = shop.around, meanwhile
-    await verdicts.save({})
+    saving = asyncio.create_task(verdicts.save({}))
+    await asyncio.sleep(0)  # it looks at the project
+    verdicts.note(result())
+    await saving
     shop.around = before
     verdicts.note(result())
     await verdicts.save({})
