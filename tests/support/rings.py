@@ -204,9 +204,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_setup.py": (
         "portable",
         "command line",
-        "configuration[modules1",
-        "configuration[modules2",
-        "configuration[modules3",
+        "test_the_threshold_is_that_of_the_configuration",  # the configuration that was named has one
+        "test_links_as_pnpm_makes_them",  # `test_stryker_js_workspaces.py` has what pnpm itself has installed
         "test_a_run_below_the_threshold",  # as with any adapter, when the threshold is known
         "in_yarns_archives",
     ),
@@ -268,7 +267,14 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # `test_failures.py` has the conformance suite on a cluster with a scripted adapter, `test_other_workers.py` mutmut.
     "cluster/test_conformance_on_a_cluster.py": (),
     # Other verdicts than the corpus has, in the same way, from projects that are larger.
-    "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec", "syntax-engine", "nothere'-command"),
+    "adapters/test_cosmic_ray_running.py": (
+        "test_the_statuses_are_those_of_exec",
+        "syntax-engine",
+        "nothere'-command",
+        # The engine's, with cosmic-ray's mutants: `test_mutmut_verdicts.py` and `test_engine.py` have them with mutmut's.
+        "test_the_engine_leaves_out_a_test",
+        "test_a_restart_begins_when_mutants_are_listed",
+    ),
     # Libraries, with the scenario that `test_polyglot.py` has for each tool, and an application, whose code the tests import:
     # `test_engine.py` and the kind `late_imports` of the corpus have that.
     "real/test_libraries.py": (),
@@ -313,6 +319,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_process_state.py": ("[command line]",),
     "adapters/test_stryker_js_open_run.py": (
         "test_no_time_at_all_lets_nothing_stay",
+        "test_of_several_runs_that_are_open",
         "test_what_a_mutant_leaves_behind_reaches_no_later_request",  # `test_stryker_js_process_state.py`: no other mutant
     ),
 }
