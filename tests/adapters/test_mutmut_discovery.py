@@ -138,7 +138,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """The root of the project that has these files, and its mutants."""
 
     async def found() -> Found:
-        async with Trial.of(ODD, tmp_path_factory.mktemp("odd")) as trial:
+        async with Trial.of(ODD, tmp_path_factory.mktemp("odd"), here=False) as trial:
             return trial.root, await trial.discover()
 
     return asyncio.run(found())
@@ -257,7 +257,7 @@ async def test_a_file_that_takes_too_long_is_left_out_by_name(tmp_path, monkeypa
     monkeypatch.setattr("msp_bridge.python_engine.listing_program.FILE_TIMEOUT_S", 3.0)
     monkeypatch.setattr("msp_bridge.python_engine.listing_program.KILOBYTE_TIMEOUT_S", 0.0)
     files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
-    async with Trial.of(files, tmp_path) as trial:
+    async with Trial.of(files, tmp_path, here=False) as trial:
         assert {mutant.path for mutant in await trial.discover()} == {"pkg/good.py"}
         [told] = await unusable(trial.adapter)
     assert told.startswith("pkg/bad.py: mutmut can't mutate it: it has not found them within 3 s")
@@ -272,7 +272,7 @@ async def test_a_file_that_is_named_and_has_no_mutants_is_remarked_with_the_reas
         "pkg/empty.py": b"def f():\n    pass\n",
         "other.py": b"def f(a):\n    return a + 1\n",
     }
-    async with Trial.of(files, tmp_path) as trial:
+    async with Trial.of(files, tmp_path, here=False) as trial:
         assert await trial.discover() == []
         assert await remarks(trial.adapter) == []  # for the whole project, the files are not named
         told = await remarks(trial.adapter, *(path for path in files if path.endswith(".py")))
@@ -296,7 +296,7 @@ async def test_a_file_that_takes_long_holds_up_no_other_request(tmp_path, monkey
     monkeypatch.setattr("msp_bridge.python_engine.listing_program.LOOK_S", 0.1)
     slow_file = b"".join(LONG_SUM.replace(b"def f", b"def f%d" % number) for number in range(8))
     files = {"pyproject.toml": TABLE, "pkg/bad.py": slow_file, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
-    async with Trial.of(files, tmp_path) as trial:
+    async with Trial.of(files, tmp_path, here=False) as trial:
         slow = [asyncio.create_task(trial.discover("pkg/bad.py")) for _ in range(2)]
         await asyncio.sleep(0)  # theirs come first
         assert {mutant.path for mutant in await trial.discover("pkg/good.py")} == {"pkg/good.py"}
@@ -308,7 +308,7 @@ async def test_a_file_that_takes_long_holds_up_no_other_request(tmp_path, monkey
 
 async def test_a_cancelled_discovery_ends_what_mutmut_is_busy_with(tmp_path):
     files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM}
-    async with Trial.of(files, tmp_path) as trial:
+    async with Trial.of(files, tmp_path, here=False) as trial:
         before = RunningProcesses()
         discovering = asyncio.create_task(trial.discover())
         await busy("discovery")
@@ -329,7 +329,7 @@ async def test_a_file_that_mutmut_cannot_mutate_is_told_each_time_and_breaks_no_
         "tests/test_good.py": b"from pkg.good import f\nfrom pkg import glued, latin\n\ndef test_f():\n"
         b"    assert f(1) == 2 == glued.f(0) + 1 and latin.f('') == '\\xe9'\n",
     }
-    async with Trial.of(files, tmp_path) as trial:
+    async with Trial.of(files, tmp_path, here=False) as trial:
         mutants = await trial.discover()
         assert {mutant.path for mutant in mutants} == {"pkg/good.py", "pkg/glued.py", "pkg/latin.py"}
         for mutant in mutants:
@@ -347,7 +347,7 @@ async def test_a_file_that_mutmut_cannot_mutate_is_told_each_time_and_breaks_no_
 
 
 async def test_what_is_discovered_follows_scope_configuration_and_edits_and_is_the_same_in_another_server(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
+    async with Trial.of("py_calc", tmp_path, here=False) as trial:
         everything = await trial.discover()
         assert {mutant.path for mutant in everything} == {"src/calc/ops.py", "src/calc/crash.py"}  # and no tests
         assert not any("ignored" in mutant.description for mutant in everything)
@@ -355,7 +355,9 @@ async def test_what_is_discovered_follows_scope_configuration_and_edits_and_is_t
         some = await trial.discover("src/calc/crash.py", "nowhere.py")
         assert some == [mutant for mutant in everything if mutant.path == "src/calc/crash.py"]
         assert some
-    async with Trial.of("py_calc", tmp_path) as trial:  # it has the mutants of the text before the edit from the first
+    async with Trial.of(
+        "py_calc", tmp_path, here=False
+    ) as trial:  # it has the mutants of the text before the edit from the first
         ids = [mutant.id for mutant in await trial.discover()]
         assert ids == [mutant.id for mutant in everything]
         assert len(set(ids)) == len(ids)
@@ -372,12 +374,14 @@ async def test_a_configuration_file_that_the_user_names_is_respected(tmp_path):
         "a/m.py": b"def f(a):\n    return a + 1\n",
         "b/m.py": b"def f(a):\n    return a + 1\n",
     }
-    async with Trial.of(files, tmp_path, config_file=Path("setup.cfg")) as trial:
+    async with Trial.of(files, tmp_path, config_file=Path("setup.cfg"), here=False) as trial:
         assert {mutant.path for mutant in await trial.discover()} == {"b/m.py"}
 
 
 async def test_a_pipe_among_the_sources_keeps_nobody_waiting(tmp_path: Path) -> None:
-    async with Trial.of({"pyproject.toml": TABLE, "pkg/a.py": b"def f(x):\n    return x + 1\n"}, tmp_path) as trial:
+    async with Trial.of(
+        {"pyproject.toml": TABLE, "pkg/a.py": b"def f(x):\n    return x + 1\n"}, tmp_path, here=False
+    ) as trial:
         pipe = trial.root / "pkg/pipe.py"
         os.mkfifo(pipe)
         try:

@@ -227,6 +227,6 @@ async def test_an_installation_without_what_mutmut_needs_is_an_error_and_no_faul
     (site / "libcst.py").write_text("raise ImportError('no libcst for this machine')\n")
     (site / "others.pth").write_text(sysconfig.get_path("purelib"))
     files = {**SOURCE, "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n'}
-    async with Trial.of(files, tmp_path, python=python) as trial:
+    async with Trial.of(files, tmp_path, python=python, here=False) as trial:
         with pytest.raises(ToolError, match="no libcst for this machine"):
             await trial.discover()

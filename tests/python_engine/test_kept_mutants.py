@@ -46,9 +46,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def by_mutmut(tmp_path: Path, **about: Any) -> Sequence[Mutant]:
     """What a new adapter discovers in the project."""
-    async with Trial.of(
-        {path: text.encode() for path, text in FILES.items()}, tmp_path, asked_before=False, **about
-    ) as trial:
+    async with Trial.of({path: text.encode() for path, text in FILES.items()}, tmp_path, here=False, **about) as trial:
         return await trial.discover()
 
 
@@ -70,7 +68,7 @@ async def test_what_an_earlier_bridge_was_told_is_tested_also_where_the_project_
     await by_mutmut(tmp_path / "before")
     asked.clear()
     (tmp_path / "before").rename(tmp_path / "after")
-    async with Trial.of("", tmp_path / "after", asked_before=False) as trial:
+    async with Trial.of("", tmp_path / "after", here=False) as trial:
         results = await trial.test()
     assert asked == []
     assert {result.status for result in results.values()} == {Status.KILLED}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,11 @@ from typing import Any
 import psutil
 from attrs import define, field
 from msp_bridge.adapters.mutmut import Mutmut
+from msp_bridge.adapters.mutmut.configuration import config_file_of
+from msp_bridge.adapters.mutmut.discovery import MutmutDiscovery
 
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
-from msp_bridge.toolkit.kept_answers import NAME
+from msp_bridge.python_engine import programs
 from support.files import written
 
 PROJECTS = Path(__file__).parent.parent / "projects"
@@ -27,11 +31,31 @@ def started_by(processes: set[int], one: psutil.Process) -> bool:
     return not processes.isdisjoint([one.pid, *(parent.pid for parent in one.parents())])
 
 
-def share_answers(cache: Path, place: Path) -> None:
-    """The answers about texts that the cache is to keep are those of all caches that share them in `place`."""
-    cache.mkdir(exist_ok=True)
-    if not os.path.lexists(cache / NAME):
-        (cache / NAME).symlink_to(place / NAME)
+def asked_here(discovery: MutmutDiscovery, project: Project) -> None:
+    """Have mutmut asked in this process which mutants a text has: to import its parser takes half a second each time."""
+    sys.modules.setdefault("msp_bridge_in_project.python_engine.programs", programs)
+    questions: Any = importlib.import_module("adapters.mutmut.programs.questions")
+    configuration = questions.MutmutConfiguration(config_file_of(project))
+    ask, mutants = discovery._program.ask, questions.Mutants()
+
+    async def answer(question: Mapping[str, Any], *about: Any) -> Any:
+        if question["do"] != "mutants":
+            return await ask(question, *about)
+        with contextlib.chdir(project.root):
+            configuration.read()
+            return json.loads(json.dumps(questions.answer(question, configuration, mutants)))
+
+    discovery._program.ask = answer  # type: ignore[method-assign, assignment]
+
+
+class AskedHere(Mutmut):
+    """Its discovery is `asked_here`."""
+
+    async def _discover(self) -> MutmutDiscovery:
+        discovery = await super()._discover()
+        if "ask" not in vars(discovery._program):
+            asked_here(discovery, self._project)
+        return discovery
 
 
 @define(eq=False)
@@ -46,12 +70,11 @@ class Trial:
     @classmethod
     @contextlib.asynccontextmanager
     async def of(
-        cls, source: str | dict[str, bytes], directory: Path, *, asked_before: bool = True, **about: Any
+        cls, source: str | dict[str, bytes], directory: Path, *, here: bool = True, **about: Any
     ) -> AsyncIterator[Trial]:
         """On a copy of a tree of tests/projects, or on files. At the end nothing may be left running or written.
 
-        With `asked_before`, mutmut is not asked again which mutants a text has, if it was for an earlier trial of this
-        process: that takes it half a second, most of it to import its parser.
+        `here`: see `asked_here`.
         """
         root = directory / "project"
         if not root.exists():
@@ -60,10 +83,8 @@ class Trial:
             else:
                 written(root, source)
         project = Project(root, directory / "cache", **{"python": Path(sys.executable), "jobs": 2, **about})
-        if asked_before:
-            share_answers(directory / "cache", directory.parent)
         before = {child.pid for child in psutil.Process().children(recursive=True)}
-        trial = cls(root, Mutmut(project))
+        trial = cls(root, AskedHere(project) if here else Mutmut(project))
         trial._tree = trial.tree()
         try:
             yield trial

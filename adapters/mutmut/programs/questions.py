@@ -109,14 +109,17 @@ def serve(channel: Channel, config_file: str | None) -> None:
     """Answer the bridge until it closes the channel; the current directory is the project's root."""
     configuration, mutants = MutmutConfiguration(config_file), Mutants()
     for request in channel.messages():
-        try:
-            if request["do"] == "files":
-                answer = files(configuration)
-            else:
-                answer = mutants.of(configuration, request["path"], request["text"], request.get("earlier"))
-        except Exception as error:  # whatever mutmut and libcst raise: the one file, or the configuration, is at fault
-            answer = {"problem": f"{type(error).__name__}: {error}"}
-        channel.send({"id": request["id"], **answer})
+        channel.send({"id": request["id"], **answer(request, configuration, mutants)})
+
+
+def answer(request: dict[str, Any], configuration: MutmutConfiguration, mutants: Mutants) -> dict[str, Any]:
+    """The answer to one question, which may be that there is a problem."""
+    try:
+        if request["do"] == "files":
+            return files(configuration)
+        return mutants.of(configuration, request["path"], request["text"], request.get("earlier"))
+    except Exception as error:  # whatever mutmut and libcst raise: the one file, or the configuration, is at fault
+        return {"problem": f"{type(error).__name__}: {error}"}
 
 
 def files(configuration: MutmutConfiguration) -> dict[str, Any]:
