@@ -169,11 +169,12 @@ async def launched(cwd: Path, *arguments: str, forked: bool = False, **streams: 
     `forked`: a fork of this process, which has loaded what a start takes half a second to load.
     """
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE) | streams
-    become = partial(_become, arguments, environment(cwd)) if forked else None
+    if forked:
+        streams["preexec_fn"] = partial(_become, arguments, environment(cwd))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "msp_bridge", *arguments, cwd=cwd, env=environment(cwd), preexec_fn=become, **streams
+            sys.executable, "-m", "msp_bridge", *arguments, cwd=cwd, env=environment(cwd), **streams
         )
     server = Server(process)
     listening = asyncio.create_task(_listen(process, server.said))
