@@ -108,12 +108,13 @@ async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_
 ) -> None:
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay,pid,ipc")  # of what is among temporary files all is seen here
     runs, gate, running = tmp_path / "runs", tmp_path / "gate", RunningProcesses()
-    direct = {f"{name}Test": DIRECT.format(name) for name in ("Rates", "Fees")}
+    direct = {"RatesTest": WAITS.format(gate=gate), "FeesTest": DIRECT.format("Fees")}
     tied = {"NamedTest": NAMED, "ReadsTest": READS, "ListsTest": LISTS}  # to each file
     of_stock = dict.fromkeys(("StockTest", "OtherTest"), ONCE.format("Stock"))
     of_taxes = dict.fromkeys(("TaxesTest", "MoreTest"), DIRECT.format("Taxes"))
     every = {**direct, **tied, **of_stock, **of_taxes, "ConstantTest": CONSTANT, "StreamTest": STREAM}
     written(root, runs, every)
+    gate.touch()
 
     async def measured(adapter: Pit) -> list[str]:
         runs.write_text("", "utf-8")
@@ -128,16 +129,13 @@ async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_
     later = [name for name in order if name in of_taxes][1]
     assert covered == (f"example.stock.{first}.passes",)  # PIT runs all in one JVM
     rates = root / SOURCES / "Rates.java"
-    rates.write_text(rates.read_text("utf-8").replace("price * 2", "price * 2 + 0 * price"), "utf-8")
-    async with adapter_on(root, pit_tools) as adapter:
-        assert await measured(adapter) == [name for name in order if name in {"RatesTest", *tied}]
-        result = await verdict(adapter, "Fees", "7 Math")
-        assert (result.status, result.killed_by) == (Status.KILLED, ("example.stock.FeesTest.passes",))
-    rates.write_text(rates.read_text("utf-8").replace("Rates {", "Rates implements java.io.Serializable {"), "utf-8")
-    written(root, runs, {"RatesTest": WAITS.format(gate=gate)})
+    text = rates.read_text("utf-8").replace("price * 2", "price * 2 + 0 * price")
+    rates.write_text(text.replace("Rates {", "Rates implements java.io.Serializable {"), "utf-8")
+    gate.unlink()
     async with adapter_on(root, pit_tools) as adapter:
         kill = await verdict(adapter, "Fees", "7 Math")  # nothing waits for what a test covers
-        assert (kill.status, kill.covered_by) == (Status.KILLED, None)
+        assert (kill.status, kill.killed_by) == (Status.KILLED, ("example.stock.FeesTest.passes",))
+        assert kill.covered_by is None
         assert processes(running, "CoverageMinion")  # it is measured for the next request; here none comes
     gate.touch()
     async with adapter_on(root, pit_tools) as adapter:
