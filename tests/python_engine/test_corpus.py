@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from contextlib import aclosing
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.mutmut import Mutmut
 from support.corpus import ATTEMPTS, BY_CHANCE, KINDS, PYTHON, Truths, modules_of, project_of
+from support.mutmut_trial import AskedHere
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
 
+OF_MUTMUT = AskedHere if Path(sys.executable) == PYTHON else Mutmut
 COSMIC_RAY_KINDS = ("at_import", "awkward_code", "late_imports", "left_behind", "src_layout", "xdist")
 # Awkward code, which the engine puts a mutant into in the same way whether its tests are isolated or not.
 OF_CODE = ("awkward_code", "doctests", "known_wrong", "namespace_package", "recompiled", "registries")
@@ -79,7 +82,7 @@ async def test_mutmut_says_what_a_fresh_process_says(
     if isolation == "guard":
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "guard")
     for attempt in range(ATTEMPTS):
-        found = await differences(truths, kind, tmp_path / str(attempt), Mutmut, MOST)
+        found = await differences(truths, kind, tmp_path / str(attempt), OF_MUTMUT, MOST)
         if not found or kind != BY_CHANCE:  # where a test fails by chance, what differs must differ each time
             break
     assert found == []
@@ -91,7 +94,7 @@ async def test_mutmut_says_so_too_where_the_kernel_has_no_overlays(
 ) -> None:
     """The copy stands at the project's path, and what a job has written there is undone by the journal."""
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "pid,tmp")
-    assert await differences(truths, kind, tmp_path, Mutmut, MOST) == []
+    assert await differences(truths, kind, tmp_path, OF_MUTMUT, MOST) == []
 
 
 @pytest.mark.parametrize("isolation", ["on", "off"])

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msp_bridge.adapters.mutmut import Mutmut
 from support.files import written
+from support.mutmut_trial import discover_here
 
 from msp_bridge.model import Result, Status
 from msp_bridge.workspace.configuration import Configuration
@@ -93,6 +95,11 @@ def test_first():
 EVERY = {"scale"}  # runs at import, and its mutants survive all tests: they depend on whatever these run
 ALL = {"total", "discount", "reduced", "shown", "unused", "rate", "scale", "first"}
 Edit = tuple[str, str, str]  # path, text, what stands for it
+
+
+@pytest.fixture(autouse=True)
+def asked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Mutmut, "_discover", discover_here)
 
 
 async def results(root: Path, store: Path, *, anew: bool = False) -> list[Result]:

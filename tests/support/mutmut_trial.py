@@ -24,6 +24,7 @@ from msp_bridge.python_engine import programs
 from support.files import written
 
 PROJECTS = Path(__file__).parent.parent / "projects"
+DISCOVER = Mutmut._discover
 
 
 def started_by(processes: set[int], one: psutil.Process) -> bool:
@@ -48,14 +49,18 @@ def asked_here(discovery: MutmutDiscovery, project: Project) -> None:
     discovery._program.ask = answer  # type: ignore[method-assign, assignment]
 
 
+async def discover_here(adapter: Mutmut) -> MutmutDiscovery:
+    """The adapter's discovery, which is `asked_here`."""
+    discovery = await DISCOVER(adapter)
+    if "ask" not in vars(discovery._program):
+        asked_here(discovery, adapter._project)
+    return discovery
+
+
 class AskedHere(Mutmut):
     """Its discovery is `asked_here`."""
 
-    async def _discover(self) -> MutmutDiscovery:
-        discovery = await super()._discover()
-        if "ask" not in vars(discovery._program):
-            asked_here(discovery, self._project)
-        return discovery
+    _discover = discover_here
 
 
 @define(eq=False)
