@@ -71,7 +71,7 @@ async def served(
     """A server on the kit's project at `root`. It ends in order, without a traceback, and if `alone` nothing is left."""
     running = RunningProcesses()
     arguments = ["serve", "stdio", "--", "--adapter", kit.adapter, "--python", str(python), *options]
-    async with launched(root, *arguments, **streams) as server:
+    async with launched(root, *arguments, forked="preexec_fn" not in streams, **streams) as server:
         client = Client(server.stdio())
         try:
             yield Served(kit, root, server, client)

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -283,6 +284,7 @@ def _become(arguments: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     os.environ.clear()
     os.environ.update(variables)
+    tempfile.tempdir = None
     sys.argv[1:] = arguments
     sys.stdin, sys.stdout, sys.stderr = (open(number, mode, closefd=False) for number, mode in enumerate("rww"))  # noqa: SIM115
     logging.root.handlers.clear()
