@@ -59,7 +59,8 @@ async def talked(client: str, root: Path, channel: str, *arguments: str) -> Any:
 
 @contextlib.asynccontextmanager
 async def _listening(root: Path, channel: str, *arguments: str) -> AsyncIterator[str]:
-    async with launched(root, "serve", channel, "--port", "0", *arguments, stdin=asyncio.subprocess.DEVNULL) as server:
+    arguments = (channel, "--port", "0", *arguments)
+    async with launched(root, "serve", *arguments, forked=True, stdin=asyncio.subprocess.DEVNULL) as server:
         _, port = await server.address()
         yield str(port)
         await server.terminated()
