@@ -77,7 +77,7 @@ class MutatedRuns:
         except ToolError as error:
             return KILLED if TESTS_FAIL in error.problem else None
         report = self.plugin.reports(self.module) / REPORT
-        return SURVIVED if any(mutations(report)) else None
+        return SURVIVED if any(True for _ in mutations(report)) else None
 
 
 @contextlib.contextmanager
