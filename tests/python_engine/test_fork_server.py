@@ -33,7 +33,7 @@ class World:
     def enter(self, scratch, parts):
         self.entered = os.readlink("/proc/thread-self")
 
-    edit = None
+    edit, place, made = None, "", ()
 
     def put(self, edit):
         if edit.replacement == "refused":

@@ -147,8 +147,8 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
 }
 # Of the corpus: kinds of code for which the engine does what it does for a kind that the main ring has.
 FURTHER_KINDS = """asyncio_loop awkward_code c_extension fixed_port flaky forkserver known_wrong knows_forks leak left_behind
-module_state namespace_package native_threads programs pytest_plugin random_numbers random_order real_time recompiled
-session_fixture shared_at_import signals sqlite_cwd threads"""
+made_at_import module_state namespace_package native_threads programs pytest_plugin random_numbers random_order real_time
+recompiled session_fixture shared_at_import signals sqlite_cwd threads"""
 # The same form: what only `make test-all` runs.
 COMBINATIONS: dict[str, tuple[str, ...]] = {
     # StrykerJS 8 by its command line, where StrykerJS 9 as a server holds the same; a run's results are tested with both.

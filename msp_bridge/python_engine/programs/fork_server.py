@@ -51,6 +51,7 @@ from ...isolation.descriptors import OpenFile, open_files
 from .channel import Channel, TestCount
 from .file_edit import FileEdit
 from .job_process import Job, JobProcess
+from .made_files import remove
 from .messages import Ended, JobMessage, Reload, Renew, Stop
 from .world import SCRATCH, World
 
@@ -142,6 +143,7 @@ class ForkServer:
             self._stop(message["ids"])
         elif message["do"] == "renew":
             self._discard()
+            self._world.made = message.get("made", self._world.made)
         elif self._handle is not None:
             self._discard()
             self._channel.send(self._handle(message))
@@ -228,10 +230,11 @@ class ForkServer:
             edit = FileEdit(*message["edit"]) if "edit" in message else None
             if message.get("guarded"):
                 self._world.put_guarded(edit, [job.writer], os.fstat(2))
-                if self._shares_memory:
+                if self._shares_memory or self._world.made:
                     guard.end()
             else:
                 self._own_files()
+                remove(self._world.place, self._world.made)
                 if edit is not None:
                     self._world.put(edit)
         except Exception as error:

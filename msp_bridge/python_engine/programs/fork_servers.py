@@ -9,6 +9,7 @@ host forks the live server too. It forks the early server when that is wanted.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import time
@@ -28,6 +29,7 @@ from .fork_server import ForkServer
 from .forked import Forked
 from .imports import ImportTrace
 from .live_code import Segment
+from .made_files import copy
 from .messages import Collected, Reload, Reloaded, Started
 from .server_connection import ServerConnection
 from .world import World
@@ -132,6 +134,7 @@ class ForkServers:
         self.why_fresh: str | None = None  # why there is no live server
         self.session: ServerProcess | None = None
         self._has_edited_tests = False  # since the session server was started
+        self.made: Sequence[str] = ()  # by the live server, in the tree
         self.early: ServerProcess | None = None  # it may not be ready
 
     @property
@@ -143,7 +146,7 @@ class ForkServers:
     def now(self) -> Servers:
         """The servers after `start`."""
         assert self.fresh is not None
-        stays = self._world.undoes_all and not self._has_edited_tests
+        stays = self._world.undoes_all and not (self._has_edited_tests or self.made)
         return Servers(self.live, self.fresh, self.session if stays else None)
 
     def start(self, plan: TargetPlan) -> Collected | None:
@@ -167,6 +170,8 @@ class ForkServers:
 
     def _start_both(self, plan: TargetPlan) -> Collected | None:
         self.why_fresh = "the configuration asks for it" if plan.always_fresh else None
+        self.made = ()
+        shutil.rmtree(self._kept, ignore_errors=True)
         self._has_edited_tests = False
         others = [] if plan.always_fresh else [self._connection("live"), self._connection("session")]
         self.fresh = self._start("fresh", plan, others)
@@ -183,6 +188,14 @@ class ForkServers:
             self.fresh = self._start("bare", plan)
             self._answer(self.fresh, "bare")
         return None if self.live is None else self._collected(self.live, self.session)
+
+    def put_back(self) -> None:
+        """Put back what the live server has made, after a refresh of the sandbox."""
+        copy(self._kept, self._world.place, self.made)
+
+    @property
+    def _kept(self) -> str:
+        return str(self._home / "layers" / "made")
 
     def note_edited_tests(self) -> None:
         """Have no more jobs in the session server: a conftest.py may have imported the test file that was edited."""
@@ -264,6 +277,10 @@ class ForkServers:
             session.leave()
             self.session = None
         reject_elsewhere(answer["elsewhere"])
+        self.made = answer["made"]
+        copy(self._world.place, self._kept, self.made)
+        if self.fresh is not None and self.made:
+            self.fresh.channel.send({"do": "renew", "made": self.made})
         if answer["why_fresh"]:
             self.drop_live(answer["why_fresh"])
         return answer

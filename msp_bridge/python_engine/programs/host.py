@@ -121,8 +121,8 @@ class HostServer:
     def _start_early(self) -> None:
         """Where jobs are apart: it collects beside mutants. Without it, fresh processes do its jobs."""
         file = (self._collected or {}).get("calling")
-        live, apart = self._servers.live, self._world.keeps_apart and self._world.undoes_all
-        if file and self._plan is not None and live is not None and apart:
+        fit = self._servers.live is not None and not self._servers.made
+        if file and self._plan is not None and fit and self._world.keeps_apart and self._world.undoes_all:
             with contextlib.suppress(OSError):
                 self._servers.start_early(self._plan, file)
 
@@ -279,6 +279,7 @@ class HostServer:
         outside = (self._collected or {}).get("outside", {})
         same = before is not None and _as_loaded(before) == _as_loaded(plan) and not have_changed(outside)
         if same and known is not None and self._servers.live is not None:
+            self._servers.put_back()
             baseline = self._files.reload(message["changed"], old, known, self._servers.live)
         if not old.keys() >= {*message["changed"]}:
             self._servers.note_edited_tests()

@@ -26,6 +26,7 @@ from ...isolation.guard import shared_memory
 from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
 from .loaded_modules import SITES, file_of, loaded_files
+from .made_files import made_by
 from .process_starts import STARTS, WAYS
 from .text_reads import TextReads
 
@@ -160,6 +161,7 @@ class ImportTrace:
         self._executed: list[tuple[str, types.CodeType]] = []  # their functions may be gone, or have other code
         self.read: set[str] = set()  # files whose source was asked for: a decorator may have inspected it
         self.lost = monitoring is None and not is_known()  # nobody can say what was called
+        self.made: set[str] = set()  # paths of what was opened to be written to, and the like
         self._is_on, self._has_started = True, False  # a process
         self._shared: set[object] = set()  # when it began
         self._random: object = None  # likewise
@@ -243,8 +245,10 @@ class ImportTrace:
         if self._is_on:
             self.read.update(name for name in self._filenames if os.path.realpath(name) == os.sep + path)
 
-    def _audit(self, event: str, _arguments: tuple[Any, ...]) -> None:
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         self._has_started |= event in STARTS
+        if self._is_on and (path := made_by(event, arguments)) is not None:
+            self.made.add(path)
 
     def _start(self, code: types.CodeType, _offset: int) -> object:
         if code.co_filename in self._filenames:

@@ -33,6 +33,7 @@ from .late_imports import Line, Lines
 from .line_coverage import ProbedFiles, TestCoverage, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, put
 from .loaded_modules import loaded_files, outside_files
+from .made_files import made_in
 from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests
@@ -136,6 +137,7 @@ class Live:
             "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << (20 if MACOS else 10)),
             "native_threads": max(0, descendants.kernel_threads() - threads),
             "why_fresh": self.trace.why_fresh(),
+            "made": made_in(self._world.place, self._world.pristine, self.trace.made),
             "ran": None if self.dependencies is None else self.dependencies.report(),
             "elsewhere": self._tests.elsewhere(self._plan),
             "outside": outside_files(self._plan.place, self._world.root),

@@ -51,6 +51,7 @@ class Collected(TypedDict, total=False):
     elsewhere: Sequence[str] | None  # of a module: see `imports.loaded_elsewhere`
     outside: Mapping[str, list[int]]  # see `loaded_modules.outside_files`
     native_threads: int
+    made: Sequence[str]  # paths in the tree, by importing the project
     why_fresh: str | None  # why forks of this process can't be trusted
     ran: Trace | None
     imported: Mapping[str, Sequence[str]]  # see `import_effects`
@@ -126,10 +127,11 @@ class Stop(TypedDict):
     ids: Sequence[int]
 
 
-class Renew(TypedDict):
+class Renew(TypedDict, total=False):
     """Files have changed."""
 
     do: Literal["renew"]
+    made: Sequence[str]  # what the live server has made in the tree
 
 
 class Reload(TypedDict):

@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -64,6 +64,7 @@ class World:
             self.place = self._isolated.root
             self.refused = dict(self._isolated.refused)
             os.chdir(self.place)
+        self.made: Sequence[str] = ()  # in a fork server of fresh processes: what the live one has made in the tree
         self.dropped: frozenset[str] = frozenset()  # parts in which the tests don't pass
         self.parts = PORTABLE if self._isolated is None else self._isolated.parts | (wanted & {LIMITS})
         self._wants_guard = GUARD in wanted
@@ -87,6 +88,11 @@ class World:
     def keeps_apart(self) -> bool:
         """Whether jobs can run side by side: neither write into the same directory, nor listen at the same port."""
         return self.parts >= {"overlay", "net"}
+
+    @property
+    def pristine(self) -> str:
+        """Where the user's tree is, in the host and its servers."""
+        return self.root if self._isolated is None else self._isolated.covered
 
     @property
     def undoes_all(self) -> bool:
@@ -118,7 +124,7 @@ class World:
     def _begun_journals(self, parts: Collection[str]) -> Iterator[Journal]:
         """Begin one for the tree, and one for the temporary files that importing the project has made."""
         kept = str(self._layers / f"kept-{os.getpid()}")
-        yield Journal(self.place, self.root if self._isolated is None else self._isolated.covered, f"{kept}-tree")
+        yield Journal(self.place, self.pristine, f"{kept}-tree")
         if "tmp" not in parts:
             yield Journal(self._temporary, f"{kept}-tmp", f"{kept}-tmp", left_alone=SCRATCH)
 
