@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 
+import hypothesis.internal.conjecture.providers as hypothesis_providers
+import pytest
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Result, Status
+from msp_bridge.python_engine.programs.text_reads import renew_constants
 
 SOURCE = "def one(x):\n    return x + 1\n\n\ndef two(x):\n    return x + 2\n"
 EDITED = SOURCE.replace("x + 1", "x - 100")
@@ -97,3 +101,39 @@ async def test_the_next_server_knows_that_too(tmp_path: Path) -> None:
         assert killers(results) == set()
         assert results[TWO].status is Status.SURVIVED
         assert left_out(trial) == {"text", "inspect", "lines", "grep", "size", "files"}
+
+
+async def test_that_hypothesis_reads_all_sources_for_constants_says_nothing_of_the_tests(tmp_path: Path) -> None:
+    test = """import os
+from hypothesis import given, strategies
+from pkg import core
+
+PROCESS = os.getpid()
+
+
+@given(strategies.integers())
+def test_one(x):
+    assert core.one(x) == x + 1, "imported here" if os.getpid() == PROCESS else "imported before the fork"
+"""
+    settings = FILES["pyproject.toml"] + b'[tool.pytest.ini_options]\naddopts = "-p _hypothesis_pytestplugin"\n'
+    tree = {**FILES, "pyproject.toml": settings, "tests/test_core.py": test.encode()}
+    async with Trial.of(tree, tmp_path) as trial:
+        results = await trial.test()
+        reasons = {str(result.status_reason) for result in results.values() if result.status is Status.KILLED}
+        assert reasons
+        assert all("imported before the fork" in reason for reason in reasons), reasons
+
+
+def test_hypothesis_has_the_constants_of_the_text_that_was_put_into_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)  # it keeps them below
+    file = tmp_path / "module_with_constants.py"
+    file.write_text("def f(x):\n    return x == 987654321\n")
+    importlib.import_module(file.stem)
+    assert 987654321 in hypothesis_providers._get_local_constants()
+    file.write_text("def f(x):\n    return x == 123454321\n")
+    assert 123454321 not in hypothesis_providers._get_local_constants()
+    renew_constants(str(file))
+    assert 123454321 in hypothesis_providers._get_local_constants()

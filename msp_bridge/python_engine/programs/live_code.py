@@ -51,6 +51,7 @@ from typing import Any
 
 from .class_bodies import PLACE, has_place, place_of, steps
 from .messages import LiveFacts
+from .text_reads import renew_constants
 
 Key = tuple[str, int]  # qualified name (before Python 3.11: name), first line
 FUNCTION = 0x2  # CO_NEWLOCALS: set for functions, lambdas and comprehensions, not for modules and classes
@@ -315,3 +316,4 @@ def put(functions: LiveFunctions, segment: Segment) -> None:
     old, new = segment.compiled()
     if not functions.swap(old, new):
         raise NotLive("no live function has its code")
+    renew_constants(segment.filename)

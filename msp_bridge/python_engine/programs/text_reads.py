@@ -6,6 +6,10 @@ A test that reads a source, or looks for files, may end otherwise when they have
 hook sees every `open` and every list of a directory, and a wrapper of `linecache.getlines` what was cached before: the
 lines of a traceback, `inspect.getsource`. Left out are the import system, pytest's own rewriting of tests, and what
 pytest reads for the report of a failure or a warning, after the test has ended.
+
+hypothesis reads all sources once the tests are collected: it takes their constants for examples, and for nothing else.
+That is left out as well, and where a module gets other code its file is read again (`renew_constants`): a test then has
+the constants of the mutant, as in a fresh process, beside those before it.
 """
 
 from __future__ import annotations
@@ -18,12 +22,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .bytecode import is_current
+from .loaded_modules import file_of
 
 TEXT = 0  # stands among the numbers of the lines that a test runs: it has read the file, or listed the directory
 REPORTS = {"from_item_and_call", "pytest_make_collect_report", "warning_record_to_str"}  # functions of pytest
 CALL = "from_call"  # of pytest: it runs a part of a test, or collects
 REWRITING = {"_read_pyc", "_rewrite_test"}
 LISTS = {"os.listdir", "os.scandir"}
+PROVIDERS, CONSTANTS = "hypothesis.internal.conjecture.providers", "hypothesis.internal.constants_ast"
 LATE, IN_MEMORY = (
     os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("late_imports", "mutant_in_memory")
 )
@@ -79,7 +85,7 @@ class TextReads:
         if mode is None and not os.path.isabs(file):  # os.open, perhaps relative to another directory
             self._hide()
         frames = list(_callers(sys._getframe(2)))
-        if not _is_import(frames) and not any(code is self._getlines or _is_rewriting(code) for code in frames):
+        if not _is_import(frames) and not any(code is self._getlines or _is_of_tools(code) for code in frames):
             self._read(os.fsdecode(file))
 
     def _listed(self, directory: Any) -> None:
@@ -119,7 +125,22 @@ def _is_for_a_report(callers: Iterable[types.CodeType]) -> bool:
     return next((name for name in names if name in (*REPORTS, CALL)), CALL) != CALL
 
 
-def _is_rewriting(code: types.CodeType) -> bool:
-    """Whether a file is opened to compile it, or to see whether it was compiled."""
+def _is_of_tools(code: types.CodeType) -> bool:
+    """Whether a file is opened to compile it, to see whether it was compiled, or for constants that can be renewed."""
     own = code.co_filename.endswith(os.path.join("assertion", "rewrite.py"))
-    return code is is_current.__code__ or (own and code.co_name in REWRITING)
+    rewrites = code is is_current.__code__ or (own and code.co_name in REWRITING)
+    return rewrites or (code.co_name == "constants_from_module" and bool(_known()))
+
+
+def _known() -> set[int]:
+    """The ids of the modules whose constants hypothesis has, where this version keeps them so."""
+    known = getattr(sys.modules.get(PROVIDERS), "_seen_modules", None) or set()
+    return known if all(isinstance(each, int) for each in known) else set()
+
+
+def renew_constants(filename: str) -> None:
+    """Have hypothesis read a source again before its next example."""
+    if known := _known():
+        known -= {id(module) for module in list(sys.modules.values()) if file_of(module) == filename}
+        sys.modules[PROVIDERS]._sys_modules_len = None  # type: ignore[attr-defined]
+        sys.modules[CONSTANTS].constants_from_module.cache_clear()
