@@ -57,6 +57,25 @@ def test_c():
 """
 
 
+ROWS = b"""import pytest
+
+from pkg.m import limit
+
+
+@pytest.mark.parametrize("number", range(500))
+def test_row(number):
+    assert limit(number) == number + 1
+
+
+def test_other():
+    assert True
+"""
+COUNTS = """def pytest_collection_finish(session):
+    with open({counts!r}, "a") as file:
+        file.write(f"{{len(session.items)}}\\n")
+"""
+
+
 def files(imports: Path) -> dict[str, bytes]:
     return {
         "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
@@ -82,3 +101,21 @@ async def test_what_a_file_needs_from_another_kills_nothing(tmp_path: Path, monk
     assert {result.status for result in killed.values()} == {Status.KILLED}
     assert {result.killed_by for result in killed.values()} == {("tests/test_b.py::test_limit",)}
     assert imports.read_text() == before, "a test file was collected that has no likely killer"
+
+
+async def test_of_a_parametrized_test_only_the_likely_rows_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    counts = tmp_path / "counts"
+    tree = {name: data for name, data in files(tmp_path / "imports").items() if not name.startswith("tests/")}
+    tree["tests/test_rows.py"] = ROWS
+    tree["tests/test_more.py"] = b"def test_more():\n    pass\n"
+    tree["tests/conftest.py"] = COUNTS.format(counts=str(counts)).encode()
+    async with Trial.of(tree, tmp_path) as trial:
+        limit = [mutant for mutant in await trial.discover() if mutant.location.start.line > 8]
+        results = (await trial.test(limit)).values()
+    assert {result.status for result in results} == {Status.KILLED}
+    first, *others = map(int, counts.read_text().split())
+    assert first == 502
+    assert {*others} <= {101, 2}, "a likely killer and one test that has no rows; its control"

@@ -34,7 +34,7 @@ from .job_process import Job
 from .live_code import NotLive
 from .live_server import Collecting, Live, relative
 from .loaded_modules import loaded_files
-from .messages import Collected, Report
+from .messages import Collected, JobMessage, Report
 from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence
 from .server_connection import ServerConnection, begin_group
 from .world import World
@@ -156,6 +156,15 @@ class Fresh(Collecting):
         if relative(collector) in files:
             return None
         return pytest.CollectReport(collector.nodeid, "passed", None, [])
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_generate_tests(self, metafunc: Any) -> Generator[None, None, None]:
+        """Leave out rows that its job does not ask for, but for one: to make thousands of tests takes seconds."""
+        yield
+        message: JobMessage = {} if self.job is None else self.job.message
+        if message.get("files") is not None and (calls := getattr(metafunc, "_calls", None)):
+            name, only = metafunc.definition.nodeid, set(message["only"] or ())
+            metafunc._calls = [call for call in calls if f"{name}[{call.id}]" in only] or calls[:1]
 
     def begun(self, session: Any) -> tuple[Job, Work] | None:
         """Call `Collecting.begun`. An early server that comes to its tests holds nothing."""
