@@ -83,6 +83,14 @@ def test_time_in_which_others_used_the_cpu_counts_by_the_time_of_the_tests() -> 
     assert again.waited == pytest.approx(0.6)
 
 
+def test_of_a_test_that_was_interrupted_some_lines_are_known_and_no_time() -> None:
+    known = replace(baseline(), durations=[0.5, 0.0, 0.0, 0.0], unmeasured=0b0011)
+    report = {"failing": {}, "durations": {0: 0.0, 1: 0.2}, "lines": {"box.py": {"3": "0x1"}}}
+    known = known.measured(report, in_order=False)
+    assert known.covering("box.py", [3]) == [0]
+    assert (known.durations[:2], known.unmeasured) == ([0.5, 0.2], 0b0011)
+
+
 def test_an_edit_makes_what_was_known_unknown() -> None:
     known = baseline().knowing(FUNCTIONS, RAN)
     assert known.edited("box.py", None, {}, 0).unknown_alone == [0, 1, 2, 3]

@@ -23,7 +23,12 @@ MUTANT: Any = SimpleNamespace(path="m.py", place="m.py:f", left_out=(), change=S
 
 
 def likely(
-    killers: dict[str, str], slow_s: float = 10.0, tests: Sequence[str] = TESTS, collecting_s: float = 0.1, **known: Any
+    killers: dict[str, str],
+    slow_s: float = 10.0,
+    tests: Sequence[str] = TESTS,
+    collecting_s: float = 0.1,
+    by_text: Sequence[int] = (),
+    **known: Any,
 ) -> list[int]:
     durations = dict.fromkeys(range(len(TESTS)), 0.1) | {SLOW: slow_s}
     measured = {"durations": durations, "failing": {}, "lines": {"m.py": {"2": hex(1 << RUNS_IT)}}, **known}
@@ -32,12 +37,18 @@ def likely(
     for place, test in killers.items():
         baseline = baseline.with_kill(("m.py", (0, 1, place)), place, tests.index(test))
     numbers = {name: number for number, name in enumerate(tests)}
-    return LikelyKillers(numbers).of(baseline, MUTANT, lambda test: test != FAILS_ALONE)
+    return LikelyKillers(numbers, lambda test: test != FAILS_ALONE).of(baseline, MUTANT, by_text)
 
 
 def test_the_likeliest_tests_come_first() -> None:
     killers = {"m.py:f": "t.py::row[2]", "m.py:g": "t.py::near", "n.py:f": "t.py::other"}
     assert likely(killers) == [ROW_2, RUNS_IT, NEAR, ROW_1]
+
+
+def test_likely_tests_follow_and_thousands_of_rows_do_not() -> None:
+    assert likely({"m.py:g": "t.py::near"}, by_text=[ROW_1]) == [RUNS_IT, NEAR, ROW_1, ROW_2]
+    rows = [*TESTS, *(f"t.py::near[{row}]" for row in range(200))]
+    assert len(likely({"m.py:g": "t.py::near[0]"}, tests=rows)) == 100
 
 
 def test_a_test_that_fails_alone_is_none() -> None:

@@ -41,8 +41,9 @@ TESTS = [
     ],
 )
 def test_the_order(function: str, order: list[int]) -> None:
-    assert LikelyTests(TESTS, TEXTS).next("pkg/graph.py", function, ()) == order
+    assert LikelyTests(TESTS, TEXTS).of("pkg/graph.py", function) == order
 
 
-def test_what_was_measured_is_left_out() -> None:
-    assert LikelyTests(TESTS, TEXTS).next("pkg/graph.py", "Graph.remove", {2, 4}) == [1, 0]
+def test_the_rows_of_one_test_leave_room_for_other_tests() -> None:
+    rows = [f"tests/test_graph.py::TestGraph::test_remove[{number}]" for number in range(40)]
+    assert LikelyTests([*rows, *TESTS[:2]], TEXTS).of("pkg/graph.py", "Graph.remove")[:17] == [*range(16), 41]

@@ -144,3 +144,11 @@ def test_a_kill_ends_what_is_known_of_a_survivor() -> None:
 def test_a_known_survivor_is_tested_for_two_seconds() -> None:
     assert Survivors(plan()).again(baseline(0.9), EVERYTHING) == [0, 1]
     assert Survivors(plan()).again(baseline(2.1), EVERYTHING) == []
+
+
+def test_before_a_long_suite_only_the_fastest_tests_run_that_cover_the_mutant() -> None:
+    survivors, tests = Survivors(plan()), [0, 1, 2]
+    assert survivors.before_suite(baseline(0.1), mutant(), tests) == tests  # a short one
+    assert survivors.before_suite(baseline(1.0), mutant(), tests) == [0]
+    assert survivors.before_suite(replace(baseline(1.0), durations=[0.2, 0.3, 9.0]), mutant(), tests) == [0, 1]
+    assert survivors.before_suite(baseline(1.0, alone=ALONE), mutant(), tests) == tests  # it does not decide

@@ -225,7 +225,7 @@ def test_a_time_limit_that_was_too_short_for_what_a_test_sets_up_is_no_verdict()
 def test_a_time_limit_of_a_test_whose_time_is_not_known_is_no_verdict(measured: str) -> None:
     """The suite runs with a mutant while its tests are measured, and the machine is busy."""
     with contextlib.closing(Trial(Stage.SUITE, Seen.FAILED, frozenset())) as trial:
-        scheduler, known = trial.scheduler, replace(baseline(), durations=[0.01, 70.0, 0.01])
+        scheduler, known = trial.scheduler, replace(baseline(), durations=[0.01, 70.0, 0.01], suites_s=1e6)
         scheduler.baseline = replace(known, durations=[0.01, 0.0, 0.0], unmeasured=0b110, is_unknown=True)
         scheduler._start_suite(trial.mutant, [0, 1, 2])
         assert trial.sent[-1]["cpu_limits"] == [2, 60, 60]
@@ -304,7 +304,8 @@ def test_tests_that_are_known_to_take_long_are_not_waited_for() -> None:
     """After an edit, the last killer is run at once."""
     plan, probes = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment"), SimpleNamespace()
     known = replace(baseline(), unmeasured=0b110, durations=[9.0, 0.3, 0.3])
-    unmeasured: Any = Unmeasured(Survivors(plan), probes, known, print, several=True)  # type: ignore[arg-type]
+    queue = JobQueue(Sharing.APART, 2)
+    unmeasured: Any = Unmeasured(Survivors(plan), probes, known, queue, print)  # type: ignore[arg-type]
     assert unmeasured.wait_s == 0.0
 
 

@@ -103,6 +103,31 @@ async def test_a_kill_of_code_that_runs_at_import_does_not_wait_for_all_tests(tm
         assert (early.static, early.covered_by) == (True, None)  # not known yet
 
 
+async def test_nor_does_it_wait_for_the_first_test_that_runs_it(tmp_path: Path, end: Path) -> None:
+    """No test is measured before the long one; a likely one kills."""
+    tree = files(end)
+    tree["pkg/m.py"] = SOURCE.partition(b"\n\n\n")[0] + b"\n\n\nVALUE = killed(1)\n"
+    head, *parts = tree.pop("tests/test_m.py").split(b"def test_")
+    tree["tests/test_a.py"] = head + b"def test_" + parts[-1]
+    tree["tests/test_m.py"] = head + b"def test_" + parts[0]
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        first = await first_kill(trial)
+        assert (first.status, first.static, first.covered_by) == (Status.KILLED, True, None)
+        end.touch()
+
+
+async def test_what_a_likely_test_has_run_that_takes_long_is_known_though_it_is_interrupted(
+    tmp_path: Path, end: Path
+) -> None:
+    tree = files(end)
+    head, *parts = tree.pop("tests/test_m.py").split(b"def test_")
+    tree["tests/test_a.py"] = head + b"def test_" + parts[-1]  # no test is measured in its turn
+    tree["tests/test_m.py"] = head + b"def test_killed():\n    assert m.killed(1) == 2\n    time.sleep(3)\n"
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        assert (await first_kill(trial, survivors=False)).killed_by == ("tests/test_m.py::test_killed",)
+        end.touch()
+
+
 async def test_a_request_of_several_mutants_names_a_failing_test_that_is_found_after_the_last_kill(
     tmp_path: Path, end: Path
 ) -> None:

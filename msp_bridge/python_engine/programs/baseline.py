@@ -108,6 +108,7 @@ class Baseline:
         done = {test for test in map(int, report["durations"]) if self.unmeasured >> test & 1}
         tests = sum(1 << test for test in done)
         failing = {test: text for test, text in again.failing.items() if test in done}
+        took = {test: again.durations[test] or self.durations[test] for test in done}  # 0: it was interrupted
         merged: dict[str, dict[int, int]] = {}
         for name in self.lines.keys() | again.lines.keys():
             old, new = self.lines.get(name, {}), again.lines.get(name, {})
@@ -118,7 +119,7 @@ class Baseline:
         return replace(
             self,
             facts={path: replace(facts, unseen=unseen.get(path, facts.unseen)) for path, facts in self.facts.items()},
-            durations=[(again if test in done else self).durations[test] for test in range(len(self.tests))],
+            durations=[took.get(test, seconds) for test, seconds in enumerate(self.durations)],
             lines=merged,
             late=self.late | again.late,
             failing={**{test: text for test, text in self.failing.items() if test not in done}, **failing},
@@ -387,6 +388,11 @@ class Baseline:
 def file_of(test: str) -> str:
     """The path of the file that a test is in, relative to the project."""
     return test.partition("::")[0]
+
+
+def function_of(test: str) -> str:
+    """The name of its function, which all rows of a parametrized test have in common."""
+    return test.partition("[")[0]
 
 
 def _keys(rows: Iterable[Sequence[str | int]]) -> frozenset[Key]:

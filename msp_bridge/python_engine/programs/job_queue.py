@@ -80,7 +80,7 @@ class JobQueue:
     """
 
     def __init__(self, sharing: Sharing, jobs: int) -> None:
-        self._sharing, self._jobs = sharing, jobs
+        self._sharing, self.jobs = sharing, jobs
         self._running: dict[int, Queued] = {}
         self._waiting: list[Queued] = []
         self._lasting: set[int] = set()  # tests in which a guard has ended a job
@@ -193,7 +193,7 @@ class JobQueue:
     def _is_held_up(self) -> bool:
         """Whether as many run as may, or the next one is exclusive and others run, or one that runs is."""
         running, next_one = self._running.values(), self._waiting[0]
-        if len(running) >= self._jobs and any(job.batch == next_one.batch for job in running):
+        if len(running) >= self.jobs and any(job.batch == next_one.batch for job in running):
             return True
         return bool(running) and any(job.exclusive for job in (*running, next_one))
 

@@ -20,32 +20,35 @@ imported, that is a kill only if a control has shown that these files can be col
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from .baseline import Baseline, file_of
+from .baseline import Baseline, file_of, function_of
 from .mutant_jobs import ScheduledMutant
 
 SHARE = 0.2
+AT_MOST = 100  # a parametrized test may have thousands of rows
 
 
 class LikelyKillers:
-    """The tests of one baseline: `numbers` are their indexes, by name."""
+    """The tests of one baseline: `numbers` are their indexes, by name. `can_be_alone`: see `KillConfirmation`."""
 
-    def __init__(self, numbers: Mapping[str, int]) -> None:
+    def __init__(self, numbers: Mapping[str, int], can_be_alone: Callable[[int], bool]) -> None:
         self._numbers, self._rows = numbers, defaultdict[str, list[int]](list)
+        self._can_be_alone = can_be_alone
         for name, number in numbers.items():
-            self._rows[_function(name)].append(number)
+            self._rows[function_of(name)].append(number)
         self._files = len(set(map(file_of, numbers)))
 
     def last(self, baseline: Baseline, mutant: ScheduledMutant) -> int | None:
         """The last killer of the mutants of the same function."""
         return self._numbers.get(baseline.killers.get(mutant.place, ""))
 
-    def of(self, baseline: Baseline, mutant: ScheduledMutant, can_be_alone: Callable[[int], bool]) -> list[int]:
-        """Return the tests to run, the likeliest first."""
+    def of(self, baseline: Baseline, mutant: ScheduledMutant, likely: Sequence[int] = ()) -> list[int]:
+        """Return the tests to run, the likeliest first. `likely`: by what their texts say."""
         left_s, chosen, files = SHARE * (baseline.total + baseline.collecting), list[int](), set[str]()
-        for test in dict.fromkeys(self._ordered(baseline, mutant)):
-            if test in mutant.left_out or test in baseline.failing or not can_be_alone(test):
+        for test in dict.fromkeys(self._ordered(baseline, mutant, likely)):
+            excluded = test in mutant.left_out or test in baseline.failing or not self._can_be_alone(test)
+            if excluded or len(chosen) == AT_MOST:
                 continue
             file = file_of(baseline.tests[test])
             seconds = baseline.durations[test]
@@ -58,15 +61,11 @@ class LikelyKillers:
             files.add(file)
         return chosen
 
-    def _ordered(self, baseline: Baseline, mutant: ScheduledMutant) -> Iterator[int]:
+    def _ordered(self, baseline: Baseline, mutant: ScheduledMutant, likely: Sequence[int]) -> Iterator[int]:
         last = self.last(baseline, mutant)
         first = [*([] if last is None else [last]), *baseline.covering(mutant.path, mutant.change.lines)]
         killers = [test for place, test in baseline.killers.items() if place.startswith(f"{mutant.path}:")]
-        first += [self._numbers[test] for test in reversed(killers) if test in self._numbers]
+        first += [*(self._numbers[test] for test in reversed(killers) if test in self._numbers), *likely]
         yield from first
-        for function in dict.fromkeys(_function(baseline.tests[test]) for test in first):
+        for function in dict.fromkeys(function_of(baseline.tests[test]) for test in first):
             yield from self._rows[function]
-
-
-def _function(test: str) -> str:
-    return test.partition("[")[0]

@@ -3,7 +3,7 @@
 A test is the likelier, the more of this holds: its own text names the mutated function (or its class, for a special
 method); its file is named like the mutated one; its file names the function; its file names the mutated module. Of
 tests that are equally likely the ones of the nearest folder come first. Only files that name the function or the module
-are considered.
+are considered. Of the rows of a parametrized test each further one is less likely.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from .baseline import file_of
+from .baseline import file_of, function_of
 from .dependencies import outermost
 
-AT_ONCE = 100  # tests that are measured in one job
+AT_MOST = 1000  # rows of one test that are considered
 DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 
 
@@ -25,15 +25,11 @@ class LikelyTests:
     """The tests of one collection; `texts` are the texts of their files, by path."""
 
     def __init__(self, tests: Sequence[str], texts: Mapping[str, str]) -> None:
-        self._tests, self._texts = tests, texts
-        self._of_file: dict[str, list[int]] = {}
+        self._texts = texts
+        self._of_file: dict[str, dict[str, list[int]]] = {}  # to function to its rows
         for test, name in enumerate(tests):
-            self._of_file.setdefault(file_of(name), []).append(test)
-        self._ordered = lru_cache(64)(self._order)
-
-    def next(self, path: str, function: str, left_out: Collection[int]) -> list[int]:
-        """The likeliest tests for a mutant in a function of the file `path`, without left-out tests."""
-        return [test for test in self._ordered(path, function) if test not in left_out][:AT_ONCE]
+            self._of_file.setdefault(file_of(name), {}).setdefault(function_of(name), []).append(test)
+        self.of = lru_cache(64)(self._order)  # the likeliest first, for a mutant in a function of the file `path`
 
     def _order(self, path: str, function: str) -> list[int]:
         module = os.path.basename(path).removesuffix(".py")
@@ -43,16 +39,16 @@ class LikelyTests:
         if name.startswith("__") and around:
             name = around[-1]
         found: list[tuple[int, int, int]] = []
-        for file, tests in self._of_file.items():
+        for file, functions in self._of_file.items():
             text = self._texts.get(file, "")
             naming, is_named = _definitions_with(name, text), module in _words(os.path.basename(file))
             if not naming and not is_named and module not in text:
                 continue
             near = len(os.path.commonpath(["/" + file, "/" + path]))
-            for test in tests:
-                own = re.split(r"\W", self._tests[test].rpartition("::")[2], maxsplit=1)[0] in naming
+            for function_id, tests in functions.items():
+                own = re.split(r"\W", function_id.rpartition("::")[2], maxsplit=1)[0] in naming
                 score = 4 * own + 2 * is_named + bool(naming)
-                found.append((-score, -near, test))
+                found += [(row.bit_length() - score, -near, test) for row, test in enumerate(tests[:AT_MOST])]
         return [test for _, _, test in sorted(found)]
 
 

@@ -37,6 +37,7 @@ from .made_files import made_in
 from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests
+from .text_reads import renew_constants
 from .world import World
 
 MACOS = sys.platform == "darwin"  # which counts memory in bytes
@@ -156,6 +157,7 @@ class Live:
             old, new = segment.compiled()
             self._texts.pop(segment.filename, None)
             self._functions.replace(old, new)
+            renew_constants(segment.filename)
         except Exception as error:  # the host then starts another server
             return {"do": "reloaded", "problem": f"{type(error).__name__}: {error}"}
         return {"do": "reloaded", "facts": self._functions.facts(segment.filename)}
@@ -200,38 +202,45 @@ class Live:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
 
         A test that takes more than `stuck` seconds ends the process; 0: none does. `at_most`: after so many seconds in
-        all, the test that runs is interrupted, and none of the others begins. `counts`: the number of tests that have
+        all the process ends, wherever its test is, which has then taken 0 s. `counts`: the number of tests that have
         been run is noted. `pieces`: what was measured is also told from time to time.
         """
         message = job.message
         tests: Sequence[int] | None = message["tests"]
         stuck, at_most = message.get("stuck", 0), message.get("at_most", 0.0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no watchdog thread: its locks don't survive the fork
-        interruption = Interruption(at_most)
-        signal.alarm(stuck) if stuck else interruption.start()
         lines, alone = self._noted_lines(), tests is not None and len(tests) == 1
         if alone and self.dependencies is not None:
             self.dependencies.renew()  # a process that was forked ahead of the first measurement has read the sources
         roots = (self._plan.place, self._world.root)
         self._tests.coverage.measure(lines, self._plan.filenames, roots)
-        whole, piece, began = MeasuredTests(), MeasuredTests(), time.perf_counter()
+        test, whole, piece, began = -1, MeasuredTests(), MeasuredTests(), time.perf_counter()
         before = descendants.waited_seconds()
         due = began if message.get("pieces") else math.inf
-        with contextlib.suppress(TimeoutError):  # between two tests
-            for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
-                duration = yield from self._tests.run(turn, message.get("counts"))
-                if interruption.has_come:
-                    break
-                hits, started = self._tests.coverage.of(self._tests.items[test])
-                if stuck:
-                    signal.alarm(stuck)
-                failure, self._tests.failure = self._tests.failure, None
-                piece.note(test, duration, hits, started, None if failure is None else failure.text)
-                if (now := time.perf_counter()) >= due and turn[1] is not None:
-                    job.tell(self._measured(piece))
-                    whole.add(piece)
-                    piece, due = MeasuredTests(), now + max(PIECE_S, PIECE_PART * (now - began))
-            signal.alarm(0)
+
+        def end(_signal: int, _frame: object) -> None:
+            if test >= 0 and test not in piece.durations:
+                piece.note(test, 0.0, *self._tests.coverage.of(self._tests.items[test]), None)
+            job.end(self._measured(piece))
+
+        if at_most:
+            signal.signal(signal.SIGALRM, end)
+        signal.setitimer(signal.ITIMER_REAL, at_most or stuck)
+        for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
+            duration = yield from self._tests.run(turn, message.get("counts"))
+            hits, started = self._tests.coverage.of(self._tests.items[test])
+            if stuck:
+                signal.alarm(stuck)
+            failure, self._tests.failure = self._tests.failure, None
+            piece.note(test, duration, hits, started, None if failure is None else failure.text)
+            now = time.perf_counter()
+            if 0 < at_most <= now - began:  # pytest-timeout has taken the timer
+                break
+            if now >= due and turn[1] is not None:
+                job.tell(self._measured(piece))
+                whole.add(piece)
+                piece, due = MeasuredTests(), now + max(PIECE_S, PIECE_PART * (now - began))
+        signal.alarm(0)
         whole.add(piece)
         waited = (descendants.waited_seconds() - before) / (time.perf_counter() - began)
         report: Report = {**self._measured(whole), "waited": waited}
@@ -301,23 +310,6 @@ class MeasuredTests:
         self.subprocess_tests |= other.subprocess_tests
         for line, mask in other.lines.items():
             self.lines[line] = self.lines.get(line, 0) | mask
-
-
-class Interruption:
-    """Raises TimeoutError in the test that runs after some seconds; 0: never."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds, self.has_come = seconds, False
-
-    def start(self) -> None:
-        """Begin to count."""
-        if self._seconds:
-            signal.signal(signal.SIGALRM, self._interrupt)
-            signal.setitimer(signal.ITIMER_REAL, self._seconds)
-
-    def _interrupt(self, _signal: int, _frame: object) -> None:
-        self.has_come = True
-        raise TimeoutError("the time for some tests is over")
 
 
 def _text(filename: str) -> str:

@@ -46,6 +46,7 @@ class ScheduledMutant:
     stage: Stage = Stage.LIVE
     tests: list[int] = field(default_factory=list)  # of the last LIVE job
     tried: set[int] = field(default_factory=set)  # by LIVE jobs, and by fresh ones before all is measured
+    passed: set[int] = field(default_factory=set)  # of LIVE jobs
     left_out: set[int] = field(default_factory=set)  # unsteady tests whose kills were not confirmed
     verdict: Verdict = field(default_factory=Verdict)  # until it is confirmed
     completed: int = 0  # tests

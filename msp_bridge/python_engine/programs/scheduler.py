@@ -80,9 +80,10 @@ class MutantScheduler:
             Action.START_ANEW: lambda _: host.start_anew(),
         }
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
-        self._likely, self.early = LikelyKillers(self._numbers), EarlyJobs(self._jobs, host.start_early)
+        self._likely = LikelyKillers(self._numbers, self._confirmation.can_be_alone)
+        self.early = EarlyJobs(self._jobs, host.start_early)
         self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
-        self._unmeasured = Unmeasured(self._survivors, probes, baseline, host.send, several=jobs > 1)
+        self._unmeasured = Unmeasured(self._survivors, probes, baseline, self._queue, host.send)
 
     @property
     def idle(self) -> bool:
@@ -150,18 +151,18 @@ class MutantScheduler:
             self._enter(mutant, stage, tests)
 
     def _route(self, mutant: ScheduledMutant) -> None:
-        """Begin with the first stage that may say the truth."""
-        mutant.completed = 0
+        """Begin with the first stage that may say the truth. Tests that have passed with it need not do so again."""
         if self._live is None or not self.baseline.allows_live_code(mutant.path, mutant.change):
             self.start_fresh(mutant)
             return
         tests = self.baseline.candidates(mutant.path, mutant.change.lines)
+        first = [test for test in tests if test not in mutant.passed]
         if (left := self._survivors.left(self.baseline, mutant)) == []:
-            tests = self._survivors.again(self.baseline, tests)
-        if left:
+            first = tests = self._survivors.again(self.baseline, tests)
+        if left or (tests and not first):
             self.survived(mutant)
         elif tests:
-            self.start_live(mutant, tests)
+            self.start_live(mutant, self._survivors.before_suite(self.baseline, mutant, first))
         elif left == []:
             self._answer_known(mutant)
         elif self.baseline.fork_unsafe:  # what these run is not known
@@ -271,6 +272,7 @@ class MutantScheduler:
             mutant.verdict["tests"] = mutant.completed
         alone = mutant.stage is Stage.FRESH and not mutant.in_order
         if mutant.verdict["status"] == "Survived":
+            mutant.passed.update(mutant.tests if mutant.stage is Stage.LIVE else ())
             return Seen.PASSED_ALONE if alone else Seen.PASSED
         if self.killer(mutant) is not None:
             return Seen.FAILED
@@ -343,11 +345,12 @@ class MutantScheduler:
 
     def start_fresh(self, mutant: ScheduledMutant) -> None:
         """Run likely killers in a process that imports everything; without any, the tests that are left."""
-        is_due = not mutant.in_order and self._unmeasured.fresh_is_due(self.baseline, mutant)
-        likely = self._likely.of(self.baseline, mutant, self._confirmation.can_be_alone) if is_due else []
+        first = None if mutant.in_order else self._unmeasured.fresh(self.baseline, mutant)
+        likely = [] if first is None else self._likely.of(self.baseline, mutant, first)
         if self.baseline.unmeasured and not likely:
             self._unmeasured.wait(mutant)
             return
+        mutant.tried.update(likely if self.baseline.unmeasured else ())
         mutant.stage, mutant.completed = Stage.FRESH, 0
         left = None if self.baseline.unmeasured else self._survivors.left(self.baseline, mutant)
         if left is not None:

@@ -15,7 +15,8 @@ at most twice that of the cheaper way. What an isolated run takes beyond its tes
 each control; at first it is guessed from the size of the process that is forked. What the suite has cost is kept over
 edits and for the next process, as the isolated runs are. A suite that takes no longer than a fresh process decides on
 every survivor, whatever else the machine does: the time for which its process waited for a CPU is not counted. So does
-every suite where the plan says `exact`.
+every suite where the plan says `exact`. Before a suite that takes more than `AGAIN_S`, its fastest tests run that cover
+the mutant, for a `SHARE` of its time: they kill most, and a survivor costs little more than the suite.
 
 A mutant with which the whole suite has passed is *known*: as long as the project is the same, so is that verdict. Asked
 for again, it is tested for `AGAIN_S`, which shows a kill that would contradict it, and not by the whole suite.
@@ -37,6 +38,7 @@ from .channel import TargetPlan
 from .mutant_jobs import ScheduledMutant, Stage
 
 CHEAP_S = 0.1  # a suite that takes less, but for what others use of the CPU, decides on each survivor
+SHARE = 0.25  # of a suite's time, after which it runs itself
 AGAIN_S = 2.0  # for the tests of a known survivor, and for all after an edit
 
 
@@ -86,15 +88,21 @@ class Survivors:
             return set(suite)
         return set(baseline.candidates(mutant.path, change.lines))
 
-    def again(self, baseline: Baseline, tests: list[int]) -> list[int]:
-        """Choose the tests of `tests` that a known survivor is tested with."""
+    def again(self, baseline: Baseline, tests: list[int], at_most: float = AGAIN_S) -> list[int]:
+        """Choose the tests of `tests` that a known survivor is tested with, for so many seconds."""
         seconds, chosen = 0.0, []
         for test in tests:
             seconds += baseline.durations[test]
-            if seconds > AGAIN_S:
+            if seconds > at_most:
                 break
             chosen.append(test)
         return chosen
+
+    def before_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> list[int]:
+        """Choose the tests of `tests` to begin with: where a long suite decides on a survivor, it has the slow ones."""
+        if baseline.total <= AGAIN_S or baseline.fork_unsafe or not self.suite_is_due(baseline, mutant):
+            return tests
+        return self.again(baseline, tests, SHARE * baseline.total) or tests[:1]
 
     def suite(self, baseline: Baseline, mutant: ScheduledMutant) -> list[int]:
         """All tests in their order, but for tests that say nothing about `mutant`."""

@@ -11,8 +11,9 @@ def masks(lines: Mapping[str, Mapping[str, str]]) -> dict[str, dict[int, int]]:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The tests of a set."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+    """The tests of a set. Each step on a number of 60,000 bits takes microseconds: so its digits are searched."""
+    digits = bin(mask)[:1:-1]
+    test = digits.find("1")
+    while test >= 0:
+        yield test
+        test = digits.find("1", test + 1)

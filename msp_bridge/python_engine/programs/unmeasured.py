@@ -7,14 +7,14 @@ them says something or all tests are measured:
 
 - Where the whole suite has passed with it before an edit, the tests that are left (`survivors`) decide: they are known.
 - For `PATIENCE_S` it waits, unless what is measured is known to take longer: a short suite is measured by then.
-- While it waits, other mutants are tested: most are killed by tests that are known.
 - The tests that are known to run it, and the last killer of its function, run with it. The measurement tells of more
-  and more tests what they run. Where its code runs at import, that is a fresh process: one for twice as many tests.
+  and more tests what they run. Where its code runs at import, that is a fresh process, which begins with tests that are
+  likely to kill it: nobody can measure what reaches such code. A further one runs twice as many.
 - Tests that are likely to run it are measured before their turn (`Probes`), which makes them known.
 - The whole suite runs with it beside the measurement, after `EARLY_S`: for one mutant that all known tests pass with,
-  where several jobs may run at once. It would be run anyway (`survivors`), and where it passes, the mutant has
-  survived. Where its limit is not known yet, and it takes longer than the measurement and `LATE` times that, it is
-  ended, and the mutant begins again.
+  where no other job runs or waits, and several may run at once. It would be run anyway (`survivors`), and where it
+  passes, the mutant has survived. Where its limit is not known yet, and it takes longer than the measurement and `LATE`
+  times that, it is ended, and the mutant begins again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from .baseline import Baseline
 from .endings import reject_fault
 from .job_queue import JobQueue
-from .likely_tests import AT_ONCE, LikelyTests
+from .likely_tests import LikelyTests
 from .messages import Ended
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
@@ -36,6 +36,8 @@ from .test_masks import bits
 PATIENCE_S = 0.5
 EARLY_S = 3.0
 LATE = 0.5
+FEW = 30  # tests that are likely to kill a mutant of code that runs at import
+AT_ONCE, AT_MOST = 100, 500  # tests that are measured before their turn: in one job, and for one function
 IDS = itertools.count(-(1 << 40), -1)
 
 
@@ -47,12 +49,10 @@ class Unmeasured:
         survivors: Survivors,
         probes: Probes,
         baseline: Baseline,
+        queue: JobQueue,
         send: Callable[[Mapping[str, object]], None],
-        *,
-        several: bool,
     ) -> None:
-        """`several`: more than one job may run at once."""
-        self._survivors, self.probes, self._send, self._several = survivors, probes, send, several
+        self._survivors, self.probes, self._queue, self._send = survivors, probes, queue, send
         began = time.monotonic()
         long = not baseline.is_unknown and baseline.seconds(bits(baseline.unmeasured)) > PATIENCE_S
         moments = [began + (0.0 if long else PATIENCE_S), began + EARLY_S]
@@ -102,23 +102,29 @@ class Unmeasured:
         tests = [*([] if last is None else [last]), *covering]
         if tests := [test for test in dict.fromkeys(tests) if test not in mutant.tried]:
             return Stage.LIVE, tests
-        if covering and self._suite_is_due(baseline, mutant):
+        self.probes.start(baseline, mutant)
+        if covering and self._queue.idle and self._suite_is_due(baseline, mutant):
             self.early, self._is_limited = mutant, not baseline.is_unknown
             return Stage.SUITE, self._survivors.suite(baseline, mutant)
-        self.probes.start(baseline, mutant)
         return Stage.UNMEASURED, []
 
-    def fresh_is_due(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
-        """Whether all is measured, or twice as many tests are known to run it as were tried: a process collects all."""
-        if not baseline.unmeasured:
-            return True
-        known = [] if self._is_patient else baseline.covering(mutant.path, mutant.change.lines)
-        is_due = len(known) >= max(1, 2 * len(mutant.tried))
-        mutant.tried.update(known if is_due else ())
-        return is_due
+    def fresh(self, baseline: Baseline, mutant: ScheduledMutant) -> list[int] | None:
+        """Tests that a fresh process may begin with, beside its likely killers. None: it waits.
+
+        Each process collects test files: so a further one runs twice as many tests that are known to run the code.
+        """
+        if not baseline.unmeasured or self._is_patient:
+            return None if baseline.unmeasured else []
+        covering = baseline.covering(mutant.path, mutant.change.lines)
+        tried = len(mutant.tried.intersection(covering))
+        if mutant.tried and len(covering) < max(1, 2 * tried):
+            return None
+        likely = [] if mutant.tried else self.probes.likely.of(mutant.path, mutant.function)[:FEW]
+        mutant.tried.update(covering)
+        return likely
 
     def _suite_is_due(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
-        if self._moments or self.early is not None or not self._several or baseline.fork_unsafe:
+        if self._moments or self.early is not None or self._queue.jobs < 2 or baseline.fork_unsafe:
             return False
         return baseline.is_unknown or self._survivors.suite_is_due(baseline, mutant)
 
@@ -127,8 +133,9 @@ class Probes:
     """Measures tests before their turn, one job at a time for all mutants that wait."""
 
     def __init__(self, likely: LikelyTests, jobs: MutantJobs) -> None:
-        self._likely, self._jobs = likely, jobs
+        self.likely, self._jobs = likely, jobs
         self._probed: set[int] = set()
+        self._tests: list[int] = []  # of the last job
         self.id: int | None = None  # of the job that runs
 
     def start(self, baseline: Baseline, mutant: ScheduledMutant) -> None:
@@ -136,20 +143,20 @@ class Probes:
         if self.id is not None:
             return
         if baseline.is_unknown:
-            tests = self._likely.next(mutant.path, mutant.function, self._probed)
+            tests = self.likely.of(mutant.path, mutant.function)[:AT_MOST]
         else:  # tests that have run an edited function
-            left = (test for test in bits(baseline.unmeasured) if test not in self._probed)
-            tests = sorted(left, key=baseline.durations.__getitem__)[:AT_ONCE]
-        if tests:
-            self.id = next(IDS)
-            self._probed.update(tests)
-            self._jobs.run_probe(self.id, tests)
+            tests = sorted(bits(baseline.unmeasured), key=baseline.durations.__getitem__)[:AT_MOST]
+        left = [test for test in tests if test not in self._probed and baseline.unmeasured >> test & 1]
+        if left:
+            self.id, self._tests = next(IDS), left[:AT_ONCE]
+            self._jobs.run_probe(self.id, self._tests)
 
     def ended(self, answer: Ended, baseline: Baseline) -> Baseline:
         """The baseline with what the job has measured: so many of its tests as there was time for."""
         self.id = None
         reject_fault(answer)
         report = answer["report"]
+        self._probed.update(map(int, (report or {}).get("durations") or self._tests))
         return baseline if report is None else baseline.measured(report, in_order=False)
 
     def stop(self, queue: JobQueue) -> list[int]:

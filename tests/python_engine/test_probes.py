@@ -1,0 +1,65 @@
+"""Probes: which tests are measured before their turn, and when that ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from msp_bridge.python_engine.programs.baseline import Baseline
+from msp_bridge.python_engine.programs.likely_tests import LikelyTests
+from msp_bridge.python_engine.programs.unmeasured import AT_MOST, AT_ONCE, Probes
+
+TESTS = [f"tests/test_m.py::test_{number}" for number in range(2 * AT_MOST)]
+MUTANT: Any = SimpleNamespace(path="m.py", function="f")
+
+
+class Jobs:
+    """Notes the tests of each job."""
+
+    def __init__(self) -> None:
+        self.ran: list[list[int]] = []
+
+    def run_probe(self, _id: int, tests: list[int]) -> None:
+        self.ran.append(tests)
+
+
+def unknown() -> Baseline:
+    return Baseline.unknown({"tests": TESTS, "seconds": 0.0})
+
+
+def probes(jobs: Any) -> Probes:
+    return Probes(LikelyTests(TESTS, {"tests/test_m.py": "import m"}), jobs)
+
+
+def ended(durations: dict[int, float] | None) -> Any:
+    report = None if durations is None else {"durations": durations, "failing": {}, "subprocess_tests": "0x0"}
+    return {"report": report}
+
+
+def test_tests_that_there_was_no_time_for_are_measured_by_the_next_job() -> None:
+    jobs = Jobs()
+    before = probes(jobs)
+    before.start(unknown(), MUTANT)
+    before.start(unknown(), MUTANT)  # one job at a time
+    before.ended(ended({0: 1.5, 1: 0.0}), unknown())  # the last one was interrupted
+    before.start(unknown(), MUTANT)
+    before.ended(ended(None), unknown())  # one of them ends the process
+    before.start(unknown(), MUTANT)
+    assert jobs.ran == [[*range(AT_ONCE)], [*range(2, AT_ONCE + 2)], [*range(AT_ONCE + 2, 2 * AT_ONCE + 2)]]
+
+
+def test_of_one_function_no_more_are_measured_so_than_are_likely() -> None:
+    jobs = Jobs()
+    before = probes(jobs)
+    for _ in range(3 * AT_MOST // AT_ONCE):
+        before.start(unknown(), MUTANT)
+        if before.id is not None:
+            before.ended(ended(dict.fromkeys(jobs.ran[-1], 0.1)), unknown())
+    assert [len(tests) for tests in jobs.ran] == [AT_ONCE] * (AT_MOST // AT_ONCE)
+
+
+def test_tests_that_the_measurement_has_come_to_are_left_out() -> None:
+    jobs = Jobs()
+    probes(jobs).start(replace(unknown(), unmeasured=0b1001), MUTANT)
+    assert jobs.ran == [[0, 3]]
