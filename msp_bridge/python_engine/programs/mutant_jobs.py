@@ -187,7 +187,7 @@ class MutantJobs:
             job["segment"] = astuple(mutant.change.segment)
         job |= self._limits(baseline, mutant if mutated else None, only, baseline.collecting)
         session = self._session
-        if baseline.fork_unsafe or (session is not None and session.is_old):
+        if baseline.unmeasured or baseline.fork_unsafe or (session is not None and session.is_old):
             session = None  # a fork of less may be the truth
         self._submit(early or session or self._fresh, job, mutant.batch, tests, only=only or (), loaded=loaded)
 
