@@ -84,6 +84,7 @@ class Project:
     _jobs: int | Callable[[], int] = 1
     nested: bool = False  # below the directory that the user opened, and not chosen for this folder by name
     incremental: bool = False  # results are kept for later runs: they may say what they depend on
+    environment: tuple[str, ...] = ()  # names of variables that the tests read, as far as the user has named them
     opened: Path | None = None  # that directory, where there is one: what lies around it is never read
 
     @property

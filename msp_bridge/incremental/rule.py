@@ -83,11 +83,12 @@ from msp_bridge.incremental.rows import (
     unchanged_sets,
     verdict_fields,
 )
-from msp_bridge.incremental.state import Look, State, machine, variables
+from msp_bridge.incremental.state import Look, State, machine
 from msp_bridge.model import Mutant, Ran, Result, Status
 from msp_bridge.rows import mutant_row, names_of, result_row
 from msp_bridge.text import counted
 from msp_bridge.toolkit.kept_answers import KeptAnswers
+from msp_bridge.toolkit.variables import variables
 
 log = logging.getLogger(__name__)
 

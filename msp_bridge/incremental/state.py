@@ -20,9 +20,6 @@ from msp_bridge.toolkit.sync import GRANULARITY_NS
 from msp_bridge.toolkit.tree import Entry, Kind, SourceTree, Stamp, within
 
 MAX_FILES = 100_000  # in all trees: a home directory that modules are imported from is not read
-PREFIXES = ("CARGO_", "DOTNET_", "LC_", "NODE_", "NPM_CONFIG_", "PYTEST_", "PYTHON", "RUST")
-VARIABLES = frozenset({"CI", "LANG", "LANGUAGE", "MSP_BRIDGE_EXACT", "MSP_BRIDGE_ISOLATION", "TZ"})
-OF_A_RUN = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"})
 
 
 class TooLarge(BridgeError):
@@ -88,15 +85,6 @@ class Look:
             return ""
         self._known[full] = (entry.stamp, seen, digest)
         return digest
-
-
-def variables(environment: Mapping[str, str], named: Collection[str]) -> dict[str, str]:
-    """The environment variables that count: those of interpreters, tools and languages, and what the user named."""
-    return {
-        name: value
-        for name, value in sorted(environment.items())
-        if name in named or ((name in VARIABLES or name.startswith(PREFIXES)) and name not in OF_A_RUN)
-    }
 
 
 def machine() -> dict[str, str]:

@@ -39,6 +39,7 @@ from msp_bridge.python_engine.program import time_of_packages
 from msp_bridge.python_engine.remedies import remedy_of
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
+from msp_bridge.toolkit.variables import variables
 
 log = logging.getLogger(__name__)
 
@@ -217,7 +218,8 @@ class PythonEngine:
 
     def _noting(self, plan: TestPlan) -> TestPlan:
         exact = os.environ.get(EXACT, "0") not in ("", "0")
-        environment = f"{plan.environment} {time_of_packages(plan.python)}"
+        values = variables(os.environ, self._project.environment)
+        environment = f"{plan.environment} {time_of_packages(plan.python)} {values}"
         return evolve(plan, dependencies=self._project.incremental, exact=exact, environment=environment)
 
     @shields

@@ -253,6 +253,7 @@ class _Detection:
             config_file=file if file is not None and self._folder_of(file) == path else None,
             settings=configuration.settings.get(name, {}),
             incremental=bool(self._configuration.incremental),
+            environment=self._configuration.environment,
             jobs=lambda: min(budget.share_of(key), most or budget.total),
         )
 

@@ -346,3 +346,28 @@ async def test_a_new_test_that_needs_others_before_it_does_not_fail(tmp_path: Pa
         )
         assert (await verdict(trial, "2"))[0] is Status.KILLED
         assert not trial.notices
+
+
+async def test_nothing_is_kept_where_a_variable_that_counts_has_another_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = b"import os\n\n\ndef size(n):\n    if os.environ['MODE'] == os.environ['TZ']:\n        return n + 2\n    return 3\n"
+    tests = b"from pkg.m import size\n\n\ndef test_size():\n    assert size(1) == 3\n"
+    files = {
+        "pyproject.toml": TRIAL["pyproject.toml"],
+        "pkg/__init__.py": b"",
+        "pkg/m.py": source,
+        "tests/test_m.py": tests,
+    }
+
+    async def status(mode: str, zone: str) -> Status:
+        monkeypatch.setenv("MODE", mode)
+        monkeypatch.setenv("TZ", zone)
+        async with Trial.of(files, tmp_path, environment=("MODE",)) as trial:
+            [mutant] = [one for one in await trial.discover() if one.replacement == "-"]
+            [result] = (await trial.test([mutant])).values()
+        return result.status
+
+    assert await status("UTC0", "UTC1") is Status.NO_COVERAGE
+    assert await status("UTC1", "UTC1") is Status.KILLED
+    assert await status("UTC1", "UTC2") is Status.NO_COVERAGE
