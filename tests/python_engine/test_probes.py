@@ -11,7 +11,7 @@ from msp_bridge.python_engine.programs.likely_tests import LikelyTests
 from msp_bridge.python_engine.programs.unmeasured import AT_MOST, AT_ONCE, Probes
 
 TESTS = [f"tests/test_m.py::test_{number}" for number in range(2 * AT_MOST)]
-MUTANT: Any = SimpleNamespace(path="m.py", function="f")
+MUTANT: Any = SimpleNamespace(path="m.py", function="f", place="m.py:f")
 
 
 class Jobs:
@@ -42,6 +42,7 @@ def test_tests_that_there_was_no_time_for_are_measured_by_the_next_job() -> None
     before = probes(jobs)
     before.start(unknown(), MUTANT)
     before.start(unknown(), MUTANT)  # one job at a time
+    assert before.turns == {MUTANT.place: 1}
     before.ended(ended({0: 1.5, 1: 0.0}), unknown())  # the last one was interrupted
     before.start(unknown(), MUTANT)
     before.ended(ended(None), unknown())  # one of them ends the process

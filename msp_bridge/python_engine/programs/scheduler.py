@@ -137,7 +137,8 @@ class MutantScheduler:
         return [mutant for mutant in self._mutants.values() if mutant.stage is stage]
 
     def _seek_all(self) -> None:
-        for mutant in self._waiting(Stage.UNMEASURED):
+        turns = self._unmeasured.probes.turns
+        for mutant in sorted(self._waiting(Stage.UNMEASURED), key=lambda each: turns[each.place]):
             self._seek(mutant)
 
     def _seek(self, mutant: ScheduledMutant) -> None:

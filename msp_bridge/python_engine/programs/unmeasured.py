@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from .baseline import Baseline
@@ -136,6 +136,7 @@ class Probes:
         self.likely, self._jobs = likely, jobs
         self._probed: set[int] = set()
         self._tests: list[int] = []  # of the last job
+        self.turns = Counter[str]()  # jobs, by the function of the mutant that each was for: the next one is another's
         self.id: int | None = None  # of the job that runs
 
     def start(self, baseline: Baseline, mutant: ScheduledMutant) -> None:
@@ -149,6 +150,7 @@ class Probes:
         left = [test for test in tests if test not in self._probed and baseline.unmeasured >> test & 1]
         if left:
             self.id, self._tests = next(IDS), left[:AT_ONCE]
+            self.turns[mutant.place] += 1
             self._jobs.run_probe(self.id, self._tests)
 
     def ended(self, answer: Ended, baseline: Baseline) -> Baseline:
