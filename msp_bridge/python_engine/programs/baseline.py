@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -382,7 +383,7 @@ class Baseline:
 
     def _sorted(self, mask: int) -> list[int]:
         tests = [test for test in bits(mask) if test not in self.failing and test not in self.fork_unsafe]
-        return sorted(tests, key=self.durations.__getitem__)
+        return sorted(tests, key=lambda test: self.durations[test] or math.inf)  # 0: it was interrupted
 
 
 def file_of(test: str) -> str:
