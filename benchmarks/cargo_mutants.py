@@ -27,7 +27,10 @@ MANIFEST = (
 
 
 def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) -> list[Comparison]:
-    """Everything from nothing, in turns; then one mutant again, and once more after an edit."""
+    """Everything from nothing, in turns; then one mutant again, once more, and after an edit.
+
+    `cargo mutants` builds from nothing for each run, so it is asked for the one mutant once.
+    """
     if shutil.which("cargo-mutants") is None:
         raise SetUpFailed("`cargo-mutants` is needed: cargo install --locked cargo-mutants")
     bridge = laboratory.bridge(project)
@@ -37,7 +40,7 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
         measured = alternate(rounds or ROUNDS, sides, warm_up=False)
     whole, again = (
         {"wall s": f"{AT_MOST} 1.0", "CPU s": f"{AT_MOST} 1.0"},
-        {"again s": f"{AT_MOST} 0.3", "CPU again s": ""},
+        {"again s": f"{AT_MOST} 0.3", "once more s": f"{AT_MOST} 0.3", "CPU again s": ""},
     )
     return [
         *compare(f"{found['bridge'].total()} mutants, all", measured, "bridge", ALONE, whole),
@@ -60,6 +63,7 @@ def _by_bridge(laboratory: Laboratory, bridge: Path, root: Path, found: dict[str
         request = {"mutants": selected(next(result for result in results if result[1]["status"] == "Killed"))}
         again, _ = client.timed("mutationTest", request)
         used_again = cpu_of_tree(client.pid) - used
+        once_more, _ = client.timed("mutationTest", request)
         with (root / "README.md").open("a") as file:
             file.write("\nAn edit.\n")
         edited, _ = client.timed("mutationTest", request)
@@ -69,6 +73,7 @@ def _by_bridge(laboratory: Laboratory, bridge: Path, root: Path, found: dict[str
         "CPU s": used,
         "again s": again,
         "CPU again s": used_again,
+        "once more s": once_more,
         "edited s": edited,
     }
 
@@ -83,7 +88,8 @@ def _alone(root: Path, found: dict[str, Counter[str]]) -> Values:
     killed = next(outcome["scenario"]["Mutant"] for outcome in mutants if outcome["summary"] == "CaughtMutant")
     start = killed["span"]["start"]
     again, _ = run([*argv, "--re", f"^{killed['file']}:{start['line']}:{start['column']}: .*"], root)
-    return {"wall s": whole.wall, "CPU s": whole.cpu, "again s": again.wall, "CPU again s": again.cpu}
+    once = {"again s": again.wall, "once more s": again.wall, "CPU again s": again.cpu}
+    return {"wall s": whole.wall, "CPU s": whole.cpu, **once}
 
 
 @contextmanager
