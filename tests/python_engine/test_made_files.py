@@ -50,11 +50,12 @@ def test_what_the_users_tree_has_not_is_deleted_and_put_back(tmp_path: Path) -> 
     (place / "pkg" / "new").write_text("n")
     (place / "out" / "deep").mkdir(parents=True)
     (place / "out" / "deep" / "file").write_text("f")
-    paths = [str(place / name) for name in ("pkg/log", "pkg/new", "out", "out/deep", "gone")]
+    (place / ".hypothesis" / "constants").mkdir(parents=True)
+    paths = [str(place / name) for name in ("pkg/log", "pkg/new", "out", "out/deep", "gone", ".hypothesis/constants")]
     made = made_in(str(place), str(pristine), [*paths, str(tmp_path / "elsewhere")])
     assert made == ["out", "pkg/new"]
     copy(str(place), str(kept), made)
     remove(str(place), made)
-    assert sorted(path.name for path in place.rglob("*")) == ["log", "pkg"]
+    assert sorted(path.name for path in place.rglob("*")) == [".hypothesis", "constants", "log", "pkg"]
     copy(str(kept), str(place), made)
     assert (place / "out/deep/file").read_text() + (place / "pkg/new").read_text() == "fn"

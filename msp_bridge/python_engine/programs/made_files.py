@@ -18,6 +18,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...isolation.left_out import CACHES
+
 MAKES = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "sqlite3.connect": 0}  # audit events
 TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -31,11 +33,15 @@ def made_by(event: str, arguments: tuple[Any, ...]) -> str | None:
 
 
 def made_in(place: str, pristine: str, paths: Iterable[str]) -> list[str]:
-    """Find those of `paths` that the tree has and `pristine` has not, relative to it; none in a directory of these."""
+    """Find those of `paths` that the tree has and `pristine` has not, relative to it; none in a directory of these.
+
+    Caches, such as hypothesis makes as the tests are collected, are no results of the project's code.
+    """
     found: list[str] = []
     for path in sorted(paths):
         relative = os.path.relpath(path, place)
         is_ours = not relative.startswith("..") and not any(relative.startswith(f"{other}/") for other in found)
+        is_ours = is_ours and CACHES.isdisjoint(relative.split("/"))
         if is_ours and os.path.lexists(path) and not os.path.lexists(os.path.join(pristine, relative)):
             found.append(relative)
     return found
