@@ -33,6 +33,7 @@ from msp_bridge.notices import Notice, Remark
 from msp_bridge.python_engine.host import Host, Interrupted
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import python_environment
+from msp_bridge.text import enumerated
 from msp_bridge.toolkit import (
     ProcessEnded,
     Sandbox,
@@ -48,6 +49,7 @@ log = logging.getLogger(__name__)
 
 RESTARTS = 3  # that changes of Python files may cause in a request
 MOST_WAITING = 50  # mutants for which others are tested
+SHOWN_FILES = 3  # in the remark on files that have changed too often
 LOOK_AGAIN_S = 0.5  # during a run after which the user may have saved a file
 BARRIER = b"[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
 
@@ -220,7 +222,7 @@ class HostSlot:
             return True
         if not self._unfollowed:
             what = "changed again while mutants are tested: that counts from the next request on"
-            self._remarks = [Remark(f"{', '.join(sorted(changed))} {what}")]
+            self._remarks = [Remark(f"{enumerated(sorted(changed), SHOWN_FILES)} {what}")]
         self._unfollowed.update(changed)
         return False
 
