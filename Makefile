@@ -13,7 +13,7 @@ NPM_LOCKS := $(wildcard tests/npm/*/package-lock.json tests/npm/pnp/yarn.lock te
 NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 VSIX := build/msp-bridge.vsix
 PYTHON_ADAPTERS := $(addprefix tests/adapters/test_,conformance.py cosmic_ray_conformance.py generic_conformance.py)
-ON_TWO_CORES := --numprocesses 3 --dist loadfile --no-loadscope-reorder  # some only wait; tests of one file share what is expensive
+BY_FILE := --dist loadfile --no-loadscope-reorder  # tests of one file share what is expensive
 # setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -55,10 +55,10 @@ check: $(VENV)/.core
 	$(BIN)/python -m pytest --core --timeout 120 --numprocesses 3 --quiet  # some only wait: three for two cores
 
 test: $(VENV)/.test $(VSIX)
-	$(BIN)/python -m pytest --main $(ON_TWO_CORES)
+	$(BIN)/python -m pytest --main --numprocesses 4 $(BY_FILE)  # some only wait: four for two cores
 
 test-all: $(VENV)/.test $(VSIX)
-	$(BIN)/python -m pytest $(ON_TWO_CORES) $(ARGUMENTS)
+	$(BIN)/python -m pytest --numprocesses 3 $(BY_FILE) $(ARGUMENTS)
 
 steady: $(VENV)/.core
 	for seed in 1 2 3 4 5 6 7 8 9 10; do \
