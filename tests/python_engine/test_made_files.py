@@ -12,6 +12,27 @@ from support.mutmut_trial import Trial
 from msp_bridge.adapter import Status
 from msp_bridge.python_engine.programs.made_files import copy, made_by, made_in, remove
 
+MAKES_A_SOCKET = {
+    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n[tool.pytest.ini_options]\npythonpath = ["."]\n',
+    "pkg/m.py": b"""import os
+import socket
+
+os.makedirs("run", exist_ok=True)
+with socket.socket(socket.AF_UNIX) as made:
+    made.bind("run/socket")
+
+
+def limit(a):
+    return a + 1
+""",
+    "tests/test_m.py": b"""from pkg.m import limit
+
+
+def test_limit():
+    assert limit(1) == 2
+""",
+}
+
 CORPUS = Path(__file__).parent.parent / "corpus"
 
 
@@ -29,6 +50,20 @@ async def test_it_is_there_after_an_edit(isolation: str, tmp_path: Path, monkeyp
         for function in ("make", "level"):
             statuses = [result.status for name, result in results.items() if f"x_{function}_" in name]
             assert statuses.count(Status.KILLED) > len(statuses) / 2  # SQL in capitals survives
+
+
+@pytest.mark.parametrize("isolation", ["on", "off"])
+async def test_a_socket_among_it_can_not_be_copied(
+    isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if isolation == "off":
+        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    async with Trial.of(MAKES_A_SOCKET, tmp_path) as trial:
+        results = (await trial.test()).values()
+        assert [str(notice).partition(": ")[2] for notice in trial.notices] == [
+            "importing the project makes files that can't be copied"
+        ]
+    assert {result.status for result in results} == {Status.KILLED}
 
 
 def test_each_call_that_makes_something_is_seen() -> None:

@@ -19,7 +19,7 @@ of tests is to be left.
 A file that the server has open is one for all jobs, past each layer and each restored tree: a database or a log that an
 import has opened. What one job writes there another one would read, and where one has read, the next one goes on. So
 each job opens such files again by their names, in its world, at the same offset. Where an import has opened what can't
-be opened again, such as a socket, there is no server (`ImportTrace.shares`).
+be opened again, such as a socket, there is no server (`ImportTrace.why_fresh`).
 
 A job has ended when its process was reaped; then its process group is killed, on Linux also every process that it left
 behind (the server is a "child subreaper": orphans become its children, whatever they did to their session), and its

@@ -278,11 +278,15 @@ class ForkServers:
             self.session = None
         reject_elsewhere(answer["elsewhere"])
         self.made = answer["made"]
-        copy(self._world.place, self._kept, self.made)
         if self.fresh is not None and self.made:
             self.fresh.channel.send({"do": "renew", "made": self.made})
-        if answer["why_fresh"]:
-            self.drop_live(answer["why_fresh"])
+        why = answer["why_fresh"]
+        try:
+            copy(self._world.place, self._kept, self.made)
+        except OSError:  # a socket, for one
+            why = why or "importing the project makes files that can't be copied"
+        if why:
+            self.drop_live(why)
         return answer
 
 
