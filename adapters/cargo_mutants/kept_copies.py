@@ -52,7 +52,7 @@ OWN_COPIES = frozenset({"build_timeout_multiplier", "copy_target", "copy_vcs", "
 
 log = logging.getLogger(__name__)
 
-Place: TypeAlias = WarmSandbox[Sandbox, Any]
+KeptCopy: TypeAlias = WarmSandbox[Sandbox, Any]
 
 
 class KeptCopies:
@@ -79,13 +79,13 @@ class KeptCopies:
         self._failed = True
 
     @contextlib.asynccontextmanager
-    async def lease(self) -> AsyncIterator[Place]:
+    async def lease(self) -> AsyncIterator[KeptCopy]:
         """A copy, of any earlier state; raises `ToolError` when all are in use, or none can be made."""
         async with self._places.lease() as place:
             yield place
             await in_thread(_limit, place.sandbox)
 
-    async def refreshed(self, place: Place) -> Sandbox:
+    async def refreshed(self, place: KeptCopy) -> Sandbox:
         """Return the copy when it is as the workspace is now. Raises `ToolError`."""
         pinned = await in_thread((self._workspace / LOCK).exists)
         place.sandbox.overlaid = set() if pinned else {LOCK}  # else cargo would choose versions anew for each run
@@ -124,15 +124,15 @@ class Passed:
         self._limits[packages] = limit
 
 
-def is_new(place: Place) -> bool:
+def is_new(place: KeptCopy) -> bool:
     """Whether nothing is there yet. Blocks."""
     return not place.sandbox.path.exists()
 
 
-async def give_build(place: Place, new: Place) -> None:
+async def give_build(first: KeptCopy, new: KeptCopy) -> None:
     """Give what was built in the first copy to the `new` one, which finds all its sources changed since then."""
     stop = Event()
-    await in_thread(_copy_build, place.sandbox.path, new.sandbox.path, stop, on_cancel=stop.set)
+    await in_thread(_copy_build, first.sandbox.path, new.sandbox.path, stop, on_cancel=stop.set)
 
 
 def _copy_build(source: Path, copy: Path, stop: Event) -> None:

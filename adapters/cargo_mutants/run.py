@@ -27,7 +27,7 @@ from msp_bridge.source import as_discovered
 from msp_bridge.toolkit import Around, Isolation, Sandbox, own_tmpdir
 
 from .cargo import BASELINE_FAILED, LOCK, SUCCESS, CargoCommand, compiler, is_pinned
-from .kept_copies import MAX_JOBS, TARGET, KeptCopies, Passed, Place, give_build, is_new
+from .kept_copies import MAX_JOBS, TARGET, KeptCopies, KeptCopy, Passed, give_build, is_new
 from .outcomes import Outcomes
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class _Work:
 
     due: deque[Mutant]
     copies: int
-    new: list[Place]  # copies without a build, which wait for that of the first copy
+    new: list[KeptCopy]  # copies without a build, which wait for that of the first copy
     passed: Passed = field(factory=Passed, init=False)  # for these mutants, also if it may not be kept for others
     measured: asyncio.Event = field(factory=asyncio.Event, init=False)  # the first copy has come beyond its baseline
     lock: bytes = field(default=b"", init=False)  # the lock file of the copy in which the tests have passed
@@ -77,10 +77,10 @@ class _Work:
         others wait for a build, a mutant of each of some packages is enough for it.
         """
         if self.new:
-            first = {mutant.handle.package: mutant for mutant in reversed(self.due)}
-            pilots = list(first.values())[-LEAST_OF_A_RUN:]
-            self.due = deque(mutant for mutant in self.due if mutant not in pilots)
-            return pilots
+            first_of = {mutant.handle.package: mutant for mutant in reversed(self.due)}
+            share = list(first_of.values())[-LEAST_OF_A_RUN:]
+            self.due = deque(mutant for mutant in self.due if mutant not in share)
+            return share
         if not self._shares:
             part = 1.0 if self.copies == 1 else SHARED_AT_ONCE
             self._share = max(LEAST_OF_A_RUN, math.ceil(len(self.due) * part / self.copies))
@@ -168,7 +168,7 @@ class CargoRun:
                     yield result
 
     async def _in_kept_copy(
-        self, work: _Work, place: Place, isolated: bool, is_first: bool
+        self, work: _Work, place: KeptCopy, isolated: bool, is_first: bool
     ) -> AsyncGenerator[Result, None]:
         if not is_first:
             if place not in work.new:
