@@ -68,7 +68,7 @@ class ProcessNamespace:
     def kill(self) -> None:
         """Kill all that is in it."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.init, signal.SIGKILL)
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)  # by now, its pid may be that of another process
 
     def end(self) -> None:
         """Kill all that is in it, and wait until it is gone; the job was reaped before."""
