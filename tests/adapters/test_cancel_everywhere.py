@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
@@ -68,43 +67,9 @@ def gremlins(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     return lambda: Gremlins(project)
 
 
-MVNW = """#!/bin/sh
-# In place of Maven, which takes seconds: what it makes of the project.
-for argument; do case $argument in -Doutput=*) pom=${argument#-Doutput=};; esac; done
-mkdir -p target && cp -R COMPILED target/classes && cp -R COMPILED target/test-classes
-rm target/classes/f/FTest.class target/test-classes/f/F.class
-sed "s,HERE,$PWD," pom.xml > "$pom"
-echo JARS > .msp-bridge-class-path
-"""
-EFFECTIVE_POM = """<project><artifactId>f</artifactId><build><directory>HERE/target</directory>
-<sourceDirectory>HERE</sourceDirectory>
-<outputDirectory>HERE/target/classes</outputDirectory>
-<testOutputDirectory>HERE/target/test-classes</testOutputDirectory>
-<plugins><plugin><artifactId>pitest-maven</artifactId><version>1.25.9</version></plugin></plugins></build></project>
-"""
-JAVA = {
-    "f/F.java": "package f;\n\nclass F {\n    static int f(int a) {\n        return a + 1;\n    }\n}\n",
-    "f/FTest.java": """package f;
-
-public class FTest {
-    @org.junit.Test
-    public void f() {
-        org.junit.Assert.assertEquals(2, F.f(1));
-    }
-}
-""",
-}
-
-
 def pit(directory: Path, _: pytest.MonkeyPatch) -> Make:
     """The real one and its JVMs, with a script in the place of Maven."""
-    root, jars = directory / "project", ":".join(java_trees.jars_of_junit4())
-    java_trees.written(root, EFFECTIVE_POM, JAVA)
-    compiled = directory / "compiled"
-    subprocess.run(["javac", "--release", "11", "-cp", jars, "-d", compiled, *root.glob("f/*.java")], check=True)
-    wrapper = root / "mvnw"
-    wrapper.write_text(MVNW.replace("COMPILED", str(compiled)).replace("JARS", jars))
-    wrapper.chmod(0o755)
+    root = java_trees.smallest(directory)
     project = Project(root=root, cache=directory / "cache")
     return lambda: Pit(project)
 

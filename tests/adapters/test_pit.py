@@ -11,14 +11,26 @@ import pytest
 import pytest_asyncio
 from attrs import evolve
 from msp_bridge.adapters.pit import Pit
-from support.java_trees import adapter_on, cache_with, copied, discovered, key, needs_pit, processes, results_of
+from support.java_trees import (
+    SMALLEST,
+    adapter_on,
+    cache_with,
+    copied,
+    discovered,
+    key,
+    needs_pit,
+    pit_pom,
+    processes,
+    results_of,
+    smallest,
+    written,
+)
 
 from msp_bridge.adapter import BaselineError, Project, Status, ToolError
 from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
 
 pytestmark = [needs_pit, pytest.mark.asyncio(loop_scope="module")]
 PRICE, STOCK = "price/src/main/java/example/price/Price.java", "stock/src/main/java/example/stock/Stock.java"
-PRICE_TEST = "price/src/test/java/example/price/PriceTest.java"
 MINION = "org.pitest.mutationtest.execute.MutationTestMinion"
 RATES = "stock/src/main/java/example/stock/Rates.java"
 OF_RATES = {
@@ -145,20 +157,23 @@ async def test_the_error_that_ends_a_test_is_known_to_the_user(shop: Pit) -> Non
     assert answer["error"].startswith("java.lang.ClassNotFoundException: example.stock.RatesTest (at java.")
 
 
-async def test_a_red_suite_and_a_compile_error_are_named(tmp_path: Path, pit_tools: Path) -> None:
-    root = copied(tmp_path)
-    test = root / PRICE_TEST
-    green = test.read_text("utf-8")
-    test.write_text(green.replace("assertEquals(10,", "assertEquals(9,"), "utf-8")
-    async with adapter_on(root, pit_tools) as adapter:
-        mutants = await discovered(adapter, PRICE)
-        with pytest.raises(BaselineError, match="multiplies") as caught:
+async def test_a_red_suite_is_named(tmp_path: Path, pit_tools: Path) -> None:
+    test = smallest(tmp_path) / "src/test/java/f/FTest.java"
+    test.write_text(test.read_text("utf-8").replace("assertEquals(2,", "assertEquals(9,"), "utf-8")
+    async with adapter_on(tmp_path / "project", pit_tools) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(BaselineError, match="FTest") as caught:
             await results_of(adapter, mutants)
     assert caught.value.remedy == "make `mvn test` pass first"
-    assert caught.value.failing == ("example.price.PriceTest.multiplies()",)
-    test.write_text(green.replace("assertEquals(10,", "assertEquals(10 -,"), "utf-8")
+    assert caught.value.failing == ("f.FTest.f",)
+
+
+async def test_a_compile_error_is_named(tmp_path: Path, pit_tools: Path) -> None:
+    root = written(
+        tmp_path / "project", pit_pom(), {path: text.replace("(2,", "(2 -,") for path, text in SMALLEST.items()}
+    )
     async with adapter_on(root, pit_tools) as adapter:
-        with pytest.raises(ToolError, match=rf"`mvn test-compile` fails: {PRICE_TEST}:\[11,26\] illegal"):
+        with pytest.raises(ToolError, match=r"`mvn test-compile` fails: src/test/java/f/FTest.java:\[6,42\] illegal"):
             await discovered(adapter)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.pit.host import Shared
-from support.java_trees import adapter_on, discovered, key, needs_pit, pit_pom, processes, results_of
+from support.java_trees import adapter_on, discovered, key, needs_pit, processes, results_of, without_maven, written
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.testing import RunningProcesses
@@ -82,16 +82,13 @@ NAMED = """Class.forName(String.join(".", "example.stock", "Fees")).getDeclaredM
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A project of one module."""
-    root = tmp_path / "project"
-    for place in (SOURCES, TESTS):
-        (root / place).mkdir(parents=True)
-    (root / "pom.xml").write_text(pit_pom(), "utf-8")
-    for name in ("Rates", "Fees", "Stock", "Taxes"):
-        (root / SOURCES / f"{name}.java").write_text(CODE.format(name=name), "utf-8")
-    return root
+    names = "Rates", "Fees", "Stock", "Taxes"
+    files = {f"{SOURCES}/{name}.java": CODE.format(name=name) for name in names}
+    return without_maven(written(tmp_path / "project", "", files))
 
 
-def written(root: Path, runs: Path, tests: dict[str, str]) -> None:
+def write(root: Path, runs: Path, tests: dict[str, str]) -> None:
+    (root / TESTS).mkdir(parents=True, exist_ok=True)
     for name, body in tests.items():
         (root / TESTS / f"{name}.java").write_text(TEST.format(name=name, runs=runs, body=body), "utf-8")
 
@@ -113,7 +110,7 @@ async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_
     of_stock = dict.fromkeys(("StockTest", "OtherTest"), ONCE.format("Stock"))
     of_taxes = dict.fromkeys(("TaxesTest", "MoreTest"), DIRECT.format("Taxes"))
     every = {**direct, **tied, **of_stock, **of_taxes, "ConstantTest": CONSTANT, "StreamTest": STREAM}
-    written(root, runs, every)
+    write(root, runs, every)
     gate.touch()
 
     async def measured(adapter: Pit) -> list[str]:
@@ -145,12 +142,12 @@ async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_
     (root / TESTS / f"{first}.java").unlink()
     async with adapter_on(root, pit_tools) as adapter:
         assert (await verdict(adapter, "Stock", "18 Math")).killed_by == (f"example.stock.{second}.passes",)
-    written(root, runs, {first: of_stock[first], later: "Assert.assertEquals(10, Taxes.twice(5));"})
+    write(root, runs, {first: of_stock[first], later: "Assert.assertEquals(10, Taxes.twice(5));"})
     async with adapter_on(root, pit_tools) as adapter:
         # not the other test of `Taxes`, which alone ran its static initializer
         assert {*await measured(adapter)} == {first, second, later, *tied}
         assert (await verdict(adapter, "Stock", "18 Math")).covered_by == covered
-    written(root, runs, {later: f"{AFTER_OTHERS} {DIRECT.format('Taxes')}"})
+    write(root, runs, {later: f"{AFTER_OTHERS} {DIRECT.format('Taxes')}"})
     async with adapter_on(root, pit_tools) as adapter:
         assert (await verdict(adapter, "Taxes", "7 Math")).status is Status.KILLED
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.java_trees import adapter_on, discovered, key, needs_pit, pit_pom, results_of, written
+from support.java_trees import adapter_on, discovered, key, needs_pit, results_of, without_maven, written
 
 from msp_bridge.adapter import Status
 
@@ -53,7 +53,7 @@ def project(root: Path, body: str) -> Path:
         "src/main/java/example/Rates.java": CODE,
         "src/test/java/example/RatesTest.java": TEST.format(body=body),
     }
-    return written(root, pit_pom(), files)
+    return without_maven(written(root, "", files))
 
 
 @pytest.fixture

@@ -56,10 +56,51 @@ def pit_pom(
 """
 
 
-def jars_of_junit4() -> list[str]:
-    """Where they lie in Maven's repository."""
+MVNW = """#!/bin/sh
+# In place of Maven, which takes seconds: what it makes of the project. What is compiled once is kept in BUILDS.
+for argument; do case $argument in -Doutput=*) pom=${argument#-Doutput=};; esac; done
+build=BUILDS/$(cat $(find src -name '*.java' | sort) | cksum | tr -d ' ')
+compile() { javac -J-XX:TieredStopAtLevel=1 --release 11 -cp "JARS:$build.$$/classes" -d "$build.$$/$1" $(find "$2" -name '*.java'); }
+[ -d "$build" ] || { compile classes src/main && compile test-classes src/test && mv "$build.$$" "$build"; } || exit 1
+mkdir -p target && cp -R "$build/." target
+sed "s,HERE,$PWD," pom.xml > "$pom"
+echo JARS > .msp-bridge-class-path
+"""
+EFFECTIVE_POM = """<project><artifactId>stock</artifactId><build><directory>HERE/target</directory>
+<sourceDirectory>HERE/src/main/java</sourceDirectory>
+<outputDirectory>HERE/target/classes</outputDirectory>
+<testOutputDirectory>HERE/target/test-classes</testOutputDirectory>
+<plugins><plugin><artifactId>pitest-maven</artifactId><version>1.25.9</version></plugin></plugins></build></project>
+"""
+
+SMALLEST = {
+    "src/main/java/f/F.java": "package f;\n\nclass F {\n    static int f(int a) {\n        return a + 1;\n    }\n}\n",
+    "src/test/java/f/FTest.java": """package f;
+
+public class FTest {
+    @org.junit.Test
+    public void f() {
+        org.junit.Assert.assertEquals(2, F.f(1));
+    }
+}
+""",
+}
+
+
+def smallest(to: Path) -> Path:
+    """A class, a test of it, and a script in the place of Maven."""
+    return without_maven(written(to / "project", "", SMALLEST))
+
+
+def without_maven(root: Path) -> Path:
+    """Have the project of one module, with JUnit 4, be compiled by a script."""
     names = "junit/junit/4.13.2/junit-4.13.2.jar", "org/hamcrest/hamcrest-core/1.3/hamcrest-core-1.3.jar"
-    return [str(REPOSITORY / name) for name in names]
+    jars, builds, wrapper = ":".join(str(REPOSITORY / name) for name in names), root.parent / "builds", root / "mvnw"
+    builds.mkdir()
+    (root / "pom.xml").write_text(EFFECTIVE_POM, "utf-8")
+    wrapper.write_text(MVNW.replace("BUILDS", str(builds)).replace("JARS", jars), "utf-8")
+    wrapper.chmod(0o755)
+    return root
 
 
 def copied(to: Path) -> Path:
