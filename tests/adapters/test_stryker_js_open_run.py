@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
@@ -51,7 +52,7 @@ def statuses(results: list[Result]) -> dict[Mutant, Status]:
     return {result.mutant: result.status for result in results}
 
 
-async def gone(processes: list[psutil.Process]) -> None:
+async def gone(processes: Collection[psutil.Process]) -> None:
     """Returns when all have ended."""
     async with asyncio.timeout(60):
         while any(map(alive, processes)):
@@ -132,14 +133,16 @@ async def test_what_waits_has_run_no_mutant_and_what_is_killed_meanwhile_is_star
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root) as adapter:
         mutants = await some_of(adapter, "lib/price.js", 4)
-        first = statuses(await results_of(adapter, mutants))
-        used = workers()
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            seen = [(result, workers()) async for result in results]
+        first = statuses([result for result, _ in seen])
+        used = {worker for _, now in seen[:-1] for worker in now}  # with the last result the next one may be there
         await gone(used)
         async with asyncio.timeout(60):
             while not (fresh := workers()):
                 await asyncio.sleep(0.02)
         assert statuses(await results_of(adapter, mutants[2:])) == {mutant: first[mutant] for mutant in mutants[2:]}
-        assert not set(fresh) & set(used)
+        assert set(fresh) & used == set() != used
         await gone(fresh)
         for victim in (WORKER, "stryker") if every_case else (WORKER,):
             while not (victims := running_with(victim)):
