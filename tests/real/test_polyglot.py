@@ -48,7 +48,7 @@ JOBS = 2
 @pytest.fixture
 def folders(every_case: bool) -> dict[str, str]:
     """The project in each folder."""
-    return FOLDERS | COMPILED if every_case else FOLDERS
+    return FOLDERS | COMPILED if every_case else FOLDERS | {"backend": "../corpus/src_layout"}
 
 
 @pytest.fixture
