@@ -202,16 +202,16 @@ async def test_the_engine_leaves_out_a_test_that_fails_without_a_mutant(tmp_path
     assert "test-command" in str(caught.value.remedy)
 
 
-@pytest.mark.parametrize("command", [PYTEST, AS_COMMAND], ids=["engine", "command"])
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("command", "text", "why"),
     [
-        ("import nothere\n", "ModuleNotFoundError: No module named 'nothere'"),
-        ("x = 1\ndef (\n", "SyntaxError: invalid syntax"),
+        (PYTEST, "import nothere\n", "ModuleNotFoundError: No module named 'nothere'"),
+        (AS_COMMAND, "x = 1\ndef (\n", "SyntaxError: invalid syntax"),
     ],
+    ids=["engine", "command"],
 )
 async def test_a_module_that_cannot_be_imported_is_named_in_one_line(
-    text: str, why: str, command: str, tmp_path: Path
+    command: str, text: str, why: str, tmp_path: Path
 ) -> None:
     root = with_command(copied("cr_flat", tmp_path), command)
     (root / "tests/test_more.py").write_text(text)

@@ -269,8 +269,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # Other verdicts than the corpus has, in the same way, from projects that are larger.
     "adapters/test_cosmic_ray_running.py": (
         "test_the_statuses_are_those_of_exec",
-        "syntax-engine",
-        "nothere'-command",
         # The engine's, with cosmic-ray's mutants: `test_mutmut_verdicts.py` and `test_engine.py` have them with mutmut's.
         "test_the_engine_leaves_out_a_test",
         "test_a_restart_begins_when_mutants_are_listed",
