@@ -227,6 +227,7 @@ def test_mutants_win_over_files() -> None:
     selection = to_test({"files": [{"path": "b.py"}], "mutants": {"a.py": {"mutants": [known]}}})
     assert selection == Selection(mutants=(KnownMutant("a.py", LOCATION, "m", "r"),))
     assert to_test({"files": [{"path": "b.py"}], "mutants": {}}).empty
+    assert to_test({"files": [{"path": "b.py"}], "mutants": None}) == Selection(targets=(Target("b.py"),))
 
 
 def test_files_and_ranges_become_targets() -> None:

@@ -20,11 +20,6 @@ def test_each_missed_mutant_is_a_warning_with_its_diff(tmp_path: Path) -> None:
     assert missed == f"::warning file=shop.py,{place},title=Survived%3A plus::No test kills this mutant:{diff}"
 
 
-def test_paths_lead_from_the_repository(tmp_path: Path) -> None:
-    (line,) = warnings(reported(tmp_path, survived()), "packages/shop/")
-    assert line.startswith("::warning file=packages/shop/shop.py,")
-
-
 def test_several_lines_have_no_columns(tmp_path: Path) -> None:
     long = evolve(mutant(), location=Location(Position(1, 7), Position(2, 2)))
     (line,) = warnings(reported(tmp_path, Result(long, Status.SURVIVED), source="a = b + c\nd = 1\n"))

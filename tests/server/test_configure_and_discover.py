@@ -88,53 +88,6 @@ async def test_discover_lists_every_mutant_of_the_whole_project_by_file(
     assert await client.request("discover", {"files": None}) == await client.request("discover")
 
 
-async def test_discover_takes_files_and_directories_however_they_are_written(
-    project: ScriptedProject, client: Client
-) -> None:
-    for path in ("a.py", "sub/b.py", "sub/deep/c.py", "subway/d.py"):
-        project.write(path, "1")
-
-    async def found(*paths: str) -> list[str]:
-        answer = await client.request("discover", {"files": [{"path": path} for path in paths]})
-        assert all(len(file["mutants"]) == 1 for file in answer["files"].values())
-        return sorted(answer["files"])
-
-    root = str(project.root)
-    everything = ["a.py", "sub/b.py", "sub/deep/c.py", "subway/d.py"]
-    assert await found("a.py") == await found(f"{root}/a.py") == await found("./sub/../a.py") == ["a.py"]
-    assert await found("a.py", f"{root}/a.py", "./a.py") == ["a.py"]
-    below = ["sub/b.py", "sub/deep/c.py"]
-    assert (
-        await found("sub") == await found("sub/") == await found(f"{root}/sub") == await found(f"{root}/sub/") == below
-    )
-    assert await found("sub", "sub/b.py", "sub/deep") == below
-    assert await found(".") == await found("./") == await found(root) == await found(root + "/") == everything
-    assert await found() == []
-
-
-async def test_a_range_takes_exactly_the_mutants_wholly_within_it(project: ScriptedProject, client: Client) -> None:
-    project.script({"mutator": "word", "find": "one", "replacement": "two"})
-    project.write("a.py", "one one\none\n")
-    project.write("b.py", "one")
-
-    async def found(*ranges: Any) -> list[tuple[str, int, int]]:
-        files = [{"path": "a.py", "range": range} for range in ranges]
-        starts = [
-            (path, m["location"]["start"]) for path, m in mutants_of(await client.request("discover", {"files": files}))
-        ]
-        return [(path, start["line"], start["column"]) for path, start in starts]
-
-    first, second, third = ("a.py", 1, 1), ("a.py", 1, 5), ("a.py", 2, 1)
-    assert await found(place(1, 1, 1, 4)) == [first]
-    assert await found(place(1, 1, 1, 3)) == await found(place(1, 2, 1, 4)) == []
-    assert await found(place(1, 1, 1, 8)) == await found(place(1, 1, 2, 1)) == [first, second]
-    assert await found(place(1, 2, 3, 1)) == [second, third]
-    assert await found(place(1, 1, 999, 1)) == [first, second, third]
-    assert await found(place(2, 1, 2, 4), place(1, 1, 1, 4)) == [first, third]
-    assert await found(place(7, 1, 9, 1)) == []
-    assert await found(place(1, 1, 1, 4), None) == [first, second, third]
-
-
 async def test_columns_count_utf16_code_units_and_lines_end_at_line_feeds(
     project: ScriptedProject, client: Client
 ) -> None:

@@ -93,29 +93,6 @@ async def test_files_and_ranges_are_reported_and_nothing_else(project: ScriptedP
     ]
 
 
-async def test_run_this_mutant_runs_all_within_its_location_and_no_other(
-    project: ScriptedProject, client: Client
-) -> None:
-    project.script({"mutator": "call", "find": "f(one)", "replacement": "None"}, WORD)
-    project.write("a.py", "one f(one) one")
-    discovered = mutants_of(await client.request("discover"))
-    for path, mutant in discovered:
-        results = await reported(client, {"files": [{"path": path, "range": mutant["location"]}]})
-        names = sorted(result["mutatorName"] for _, result in results)
-        assert names == (["call", "word"] if mutant["mutatorName"] == "call" else ["word"])
-        assert mutant["id"] in {result["id"] for _, result in results}
-
-
-async def test_mutants_win_over_files(project: ScriptedProject, client: Client) -> None:
-    project.write("a.py", "1")
-    project.write("b.py", "1")
-    found = (await client.request("discover"))["files"]
-    params = {"files": [{"path": "a.py"}], "mutants": {"b.py": found["b.py"]}}
-    assert [path for path, _ in await reported(client, params)] == ["b.py"]
-    assert await reported(client, {"files": [{"path": "a.py"}], "mutants": {}}) == []
-    assert [path for path, _ in await reported(client, {"files": [{"path": "a.py"}], "mutants": None})] == ["a.py"]
-
-
 async def test_mutants_of_an_earlier_server_are_known_by_their_content(project: ScriptedProject, serve: Serve) -> None:
     project.script(DIGIT, {**DIGIT, "replacement": "3"}, {**DIGIT, "mutator": "number"})
     project.write("sub/a.py", "1 1")
@@ -159,38 +136,6 @@ async def test_nothing_selected_is_answered_at_once(project: ScriptedProject, cl
     for nothing in selections:
         assert await reported(client, nothing) == []
     assert project.log == []
-
-
-async def test_every_optional_field_passes_through_and_none_is_absent(project: ScriptedProject, client: Client) -> None:
-    details = {
-        "duration": 12.5,
-        "covered_by": ["test_a", "test_b"],
-        "killed_by": ["test_a"],
-        "static": False,
-        "status_reason": "assert 1 == 2 \N{SNOWMAN}",
-        "tests_completed": 0,
-    }
-    project.script(
-        {**DIGIT, "details": details},
-        {**WORD, "details": dict.fromkeys(details)},
-        {"mutator": "empty", "find": "x", "replacement": "", "details": {"covered_by": [], "killed_by": []}},
-    )
-    project.write("a.py", "1 one x")
-    full, none, empty = [
-        mutant for _, mutant in sorted(await reported(client), key=lambda pair: str(pair[1]["location"]))
-    ]
-    always = {"id", "location", "mutatorName", "replacement", "status"}
-    assert {name: value for name, value in full.items() if name not in always} == {
-        "duration": 12.5,
-        "coveredBy": ["test_a", "test_b"],
-        "killedBy": ["test_a"],
-        "static": False,
-        "statusReason": "assert 1 == 2 \N{SNOWMAN}",
-        "testsCompleted": 0,
-    }
-    assert set(none) == always
-    assert set(empty) == always | {"coveredBy", "killedBy"}
-    assert empty["replacement"] == ""
 
 
 async def test_every_status_reaches_the_client_by_its_name(project: ScriptedProject, client: Client) -> None:
