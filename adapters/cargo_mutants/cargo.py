@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
@@ -88,8 +89,24 @@ def is_pinned(workspace: Path) -> bool:
         packages = reading.toml(workspace / LOCK).get("package", [])
     except (OSError, ValueError):
         return False
-    manifests = (
-        reading.table(Path(directory) / MANIFEST) for directory, _, files in walk(workspace) if MANIFEST in files
-    )
-    own = {manifest.get("package", {}).get("name") for manifest in manifests}
+    own = {manifest.get("package", {}).get("name") for manifest in _manifests(workspace)}
     return all("source" in package or package["name"] in own for package in packages)
+
+
+def has_dependencies(workspace: Path) -> bool:
+    """Whether cargo builds packages from elsewhere: by Cargo.lock, or where there is none by the manifests. Blocks."""
+    if (workspace / LOCK).exists():
+        return any("source" in package for package in reading.table(workspace / LOCK).get("package", []))
+    return any(map(_names_dependencies, _manifests(workspace)))
+
+
+def _manifests(workspace: Path) -> Iterator[dict[str, Any]]:
+    found = (Path(directory) / MANIFEST for directory, _, files in walk(workspace) if MANIFEST in files)
+    return map(reading.table, found)
+
+
+def _names_dependencies(table: Mapping[str, Any]) -> bool:
+    tables = {name: value for name, value in table.items() if isinstance(value, dict)}
+    return any(
+        (value and name.endswith("dependencies")) or _names_dependencies(value) for name, value in tables.items()
+    )

@@ -17,7 +17,8 @@ that Cargo.lock does not pin.
 
 A further copy that is new gets what has been built in the first one, dependencies above all. That is where runs are
 isolated: all copies stand at the same path then, which is part of what cargo knows a build by. Its sources are written
-after that, so cargo builds again whatever is made of them, a mutant included.
+after that, so cargo builds again whatever is made of them, a mutant included. Builds have no debug information, where
+no test can tell (`debug_information`).
 
 A copy is like one that cargo-mutants makes, without version control. Where its configuration asks for another kind of
 copy, or for a limit of time that depends on a build from nothing, it makes its own.
@@ -28,7 +29,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-from collections.abc import AsyncIterator, Hashable, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -42,6 +43,7 @@ from msp_bridge.toolkit import Sandbox, SandboxPool, WarmSandbox
 from msp_bridge.toolkit.slot import size_of
 from msp_bridge.toolkit.sync import Stopped
 
+from . import debug_information
 from .cargo import LOCK
 from .installation import home
 
@@ -66,6 +68,7 @@ class KeptCopies:
         self._failed = False
         self.passed = Passed()
         self.compiler: Sequence[str] = ()  # what it said of itself in the last run
+        self._profile: tuple[Hashable, Mapping[str, str | None]] = None, {}  # for one state
 
     def most(self) -> int:
         """How many copies may share mutants; 0: cargo-mutants makes other ones, or the tests fail there. Blocks."""
@@ -95,9 +98,18 @@ class KeptCopies:
 
     def settings(self) -> Hashable:
         """Equal as long as the configuration of cargo and of cargo-mutants outside of the workspace is. Blocks."""
+        return tuple(reading.digest(file) for file in [*self._configurations(), self._configuration])
+
+    def profile(self, copy: Sandbox) -> Mapping[str, str | None]:
+        """The variables by which cargo builds in `copy` without debug information, if it may. Blocks."""
+        state = copy.digest, self.settings()
+        if state != self._profile[0]:
+            self._profile = state, debug_information.without(copy.path, self._configurations())
+        return self._profile[1]
+
+    def _configurations(self) -> list[Path]:
         directories = [home(), *(above / ".cargo" for above in self._workspace.parents)]
-        files = [directory / name for directory in directories for name in ("config.toml", "config")]
-        return tuple(reading.digest(file) for file in [*files, self._configuration])
+        return [directory / name for directory in directories for name in ("config.toml", "config")]
 
     async def aclose(self) -> None:
         """Let other bridges have them."""

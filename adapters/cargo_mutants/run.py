@@ -26,7 +26,7 @@ from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.source import as_discovered
 from msp_bridge.toolkit import Around, Isolation, Sandbox, own_tmpdir
 
-from .cargo import BASELINE_FAILED, LOCK, SUCCESS, CargoCommand, compiler, is_pinned
+from .cargo import BASELINE_FAILED, LOCK, SUCCESS, CargoCommand, compiler, has_dependencies, is_pinned
 from .kept_copies import MAX_JOBS, TARGET, KeptCopies, KeptCopy, Passed, give_build, is_new
 from .outcomes import Outcomes
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 MAX_MUTANTS_OF_RUN = 500  # with some thousands of names the tool's regular expression gets too large
 LEAST_OF_A_RUN = 4  # mutants
-SHARED_AT_ONCE = 7 / 8  # of what is due; the rest goes to the first copies that are done
+KEPT_BACK = 1 / 8  # of what is due, for the copies that are done first
 MUTANTS_OF_A_COPY = 8  # for fewer the build from nothing of another copy takes longer than testing them one by one
 SKIP = "--baseline=skip"
 ISOLATION = "isolation"  # in the private directory
@@ -71,10 +71,10 @@ class _Work:
     _shares: int = field(default=0, init=False)  # of that size that nobody has taken yet
 
     def take(self) -> list[Mutant]:
-        """Take a share of what is due: most of it goes in one to each copy, the rest to the first ones that are done.
+        """Take a share of what is due: each copy gets one, and the rest goes to the first ones that are done.
 
-        So they end at about the same time after few runs, each of which takes some tenths of a second besides. Where
-        others wait for a build, a mutant of each of some packages is enough for it.
+        So they end at about the same time after few runs, each of which takes some tenths of a second besides: for a
+        few mutants none is made. Where others wait for a build, a mutant of each of some packages is enough for it.
         """
         if self.new:
             first_of = {mutant.handle.package: mutant for mutant in reversed(self.due)}
@@ -82,8 +82,9 @@ class _Work:
             self.due = deque(mutant for mutant in self.due if mutant not in share)
             return share
         if not self._shares:
-            part = 1.0 if self.copies == 1 else SHARED_AT_ONCE
-            self._share = max(LEAST_OF_A_RUN, math.ceil(len(self.due) * part / self.copies))
+            each = len(self.due) / self.copies
+            kept_back = each * KEPT_BACK if self.copies > 1 else 0
+            self._share = math.ceil(each - kept_back if kept_back >= LEAST_OF_A_RUN else each)
             self._shares = self.copies
         self._shares -= 1
         return [self.due.popleft() for _ in range(min(self._share, len(self.due)))]
@@ -160,12 +161,17 @@ class CargoRun:
         async with contextlib.AsyncExitStack() as stack:
             places = [await stack.enter_async_context(self.copies.lease()) for _ in range(copies)]
             places.sort(key=is_new)
-            new = filter(is_new, places[1:]) if isolated else ()  # else they lie at other paths
-            work = _Work(deque(mutants), copies, list(new))
+            wait = isolated and await self._share_builds(mutants)  # otherwise they lie at other paths
+            work = _Work(deque(mutants), copies, list(filter(is_new, places[1:])) if wait else [])
             streams = [self._in_kept_copy(work, place, isolated, place is places[0]) for place in places]
             async with contextlib.aclosing(merge_streams(streams)) as results:
                 async for result in results:
                     yield result
+
+    async def _share_builds(self, mutants: Sequence[Mutant]) -> bool:
+        """Whether what one copy has built, or tested without a mutant, is worth waiting for."""
+        packages = {mutant.handle.package for mutant in mutants}
+        return len(packages) > 1 or await in_thread(has_dependencies, self.isolation.root)
 
     async def _in_kept_copy(
         self, work: _Work, place: KeptCopy, isolated: bool, is_first: bool
@@ -202,7 +208,7 @@ class CargoRun:
             limit = limit or self.copies.passed.limit((state, await in_thread(_lock, copy)), packages)
             if limit is None:
                 self._check(rustc, await asking)
-            place = self._place(work, copy, root, isolated, limit)
+            place = await self._place(work, copy, root, isolated, limit)
             async with contextlib.aclosing(self._once(current, place, isolated)) as results:
                 async for result in results:
                     self._check(rustc, await asking)
@@ -222,9 +228,10 @@ class CargoRun:
         settings = await in_thread(self.copies.settings)
         return copy.digest, tuple(rustc), settings, self.isolation.wanted if isolated else None
 
-    def _place(self, work: _Work, copy: Sandbox, root: Path, isolated: bool, limit: str | None) -> _Place:
+    async def _place(self, work: _Work, copy: Sandbox, root: Path, isolated: bool, limit: str | None) -> _Place:
         seen = self.isolation.root if isolated else copy.path
-        env = {"CARGO_TARGET_DIR": str(seen / TARGET), "CARGO_MUTANTS_JOBS": None}
+        profile = await in_thread(self.copies.profile, copy)
+        env = {"CARGO_TARGET_DIR": str(seen / TARGET), "CARGO_MUTANTS_JOBS": None, **profile}
         arguments = ["--in-place", *([] if limit is None else [SKIP, "--timeout", limit])]
         if work.copies > 1 and not work.new:  # each run would have as many as the machine has processors
             arguments += ["--jobserver-tasks", str(max(1, (os.cpu_count() or 1) // work.copies))]

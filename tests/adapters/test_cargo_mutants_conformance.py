@@ -84,6 +84,9 @@ async def test_kept_builds_are_never_those_of_another_text(tmp_path: Path) -> No
                 await asyncio.sleep(1)
                 stopped.cancel()
                 await asyncio.wait([stopped])
+    programs = [file.read_bytes() for file in (tmp_path / "cache").rglob("target/debug/deps/shop-*") if not file.suffix]
+    assert programs
+    assert not any(b"clang LLVM (rustc" in program for program in programs), "debug information says this"
 
 
 @needs("cargo-mutants")

@@ -90,9 +90,16 @@ async def test_few_mutants_are_tested_in_a_kept_copy_and_its_tests_pass_without_
         assert set(runs_in_place(root)) == {"build-0", "build-1"}, "two runs at once have two copies"
 
 
+def depend(root: Path) -> None:
+    """From now on one package needs another from elsewhere."""
+    with (root / "shop/Cargo.toml").open("a") as file:
+        file.write('\n[target."cfg(unix)".dependencies]\nserde = "1"\n')
+
+
 async def test_many_mutants_are_shared_by_copies_that_work_at_once(root: Path) -> None:
     (root.parent / "meeting").mkdir()
     script(root, meet=str(root.parent / "meeting"))
+    depend(root)
     async with adapter_on(root, jobs=4) as adapter:
         mutants = await discovered(adapter)
         results = await results_of(adapter, mutants)
@@ -103,6 +110,19 @@ async def test_many_mutants_are_shared_by_copies_that_work_at_once(root: Path) -
     assert [len(each) for each in runs.values()] == [2, 2], "a run of a mutant of each package, and a share for each"
 
 
+@pytest.mark.parametrize("lock", [None, '[[package]]\nname = "shop"\n'])
+async def test_without_dependencies_no_copy_waits_for_what_another_one_builds(
+    root: Path, lock: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.MUTANTS_OF_A_COPY", 1)
+    if lock is not None:
+        (root / "Cargo.lock").write_text(lock)
+    async with adapter_on(root, jobs=2) as adapter:
+        mutants = await discovered(adapter, "stock/src/lib.rs")
+        assert Counter(result.mutant for result in await results_of(adapter, mutants)) == Counter(mutants)
+    assert sorted(runs_in_place(root).values()) == [[MEASURED], [KNOWN]]
+
+
 async def test_copies_that_work_at_once_have_the_lock_file_with_which_the_tests_pass(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +130,7 @@ async def test_copies_that_work_at_once_have_the_lock_file_with_which_the_tests_
     monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.LEAST_OF_A_RUN", 2)
     (root.parent / "meeting").mkdir()
     script(root, meet=str(root.parent / "meeting"), locks=True)
+    depend(root)
     async with adapter_on(root, jobs=2) as adapter:
         results = await results_of(adapter, await discovered(adapter, "stock/src/lib.rs"))
     assert set(runs_in_place(root)) == {"build-0", "build-1"}
