@@ -266,6 +266,7 @@ class _OnCluster:
             config_file=None if file is None else file.relative_to(self._tree).as_posix(),
             nested=project.nested,
             surroundings=None if surroundings is None else surroundings.values,
+            environment=project.environment,
         )
 
     def _digests(self, scope: Scope) -> dict[str, str | None]:

@@ -125,6 +125,7 @@ class WorkerPlace:
             jobs=threads,
             nested=order.nested,
             opened=tree,
+            environment=order.environment,
         )
 
 

@@ -62,6 +62,7 @@ class Order:
     config_file: str | None  # relative to the tree
     nested: bool
     surroundings: Mapping[str, Any] | None  # those of the client; None: nobody can know them
+    environment: tuple[str, ...] = ()  # `Project.environment`
 
     @property
     def id(self) -> str:
@@ -71,7 +72,8 @@ class Order:
     @property
     def place(self) -> tuple[str, str, str]:
         """The name of a directory on a worker that may serve one snapshot after another."""
-        project = json.dumps([self.folder, self.settings, self.config_file, self.nested], sort_keys=True, default=str)
+        values = [self.folder, self.settings, self.config_file, self.nested, self.environment]
+        project = json.dumps(values, sort_keys=True, default=str)
         return self.client, self.adapter, project
 
 

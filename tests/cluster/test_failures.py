@@ -53,10 +53,11 @@ async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Scrip
     tree.script(PLUS, DIGIT | {"details": {"duration": 2.5, "killed_by": ["t"], "status_reason": "é"}})
     text = "x = y + 1\nz = a + b + 1\n"  # of no other test: the workers have it from here
     tree.files(6, text)
-    async with tree.adapter(cluster) as adapter:
+    async with tree.adapter(cluster, environment=("DATABASE",)) as adapter:
         mutants = await discovered(adapter)
         results = await results_of(adapter, mutants)
         assert once_each(results, mutants)
+        assert "by DATABASE" in tree.log(), "what was measured there depends on it, too"
         assert {(one.mutant.mutator, one.status) for one in results} == {
             ("plus", Status.SURVIVED),
             ("digit", Status.KILLED),

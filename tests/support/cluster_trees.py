@@ -42,9 +42,9 @@ class ScriptedTree:
             (self.root / f"f{number}.py").write_text(text)
 
     @contextlib.asynccontextmanager
-    async def adapter(self, cluster: Cluster, bounds: Bounds = BOUNDS) -> AsyncIterator[Adapter]:
+    async def adapter(self, cluster: Cluster, bounds: Bounds = BOUNDS, **fields: Any) -> AsyncIterator[Adapter]:
         adapter_class = behind_cluster(Scripted, cluster.address, local=0, bounds=bounds)
-        adapter = adapter_class.detect(Project(root=self.root, cache=self._cache))
+        adapter = adapter_class.detect(Project(root=self.root, cache=self._cache, **fields))
         assert adapter is not None
         async with contextlib.aclosing(adapter):
             yield adapter

@@ -151,7 +151,7 @@ class Scripted:
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         script = self._script()
         faults = script.get("testing", {})
-        self._log(f"testing {len(mutants)}")
+        self._log(f"testing {len(mutants)}", *(f"by {name}" for name in self._project.environment))
         try:
             await self._misbehave(faults)
             if "phase" in faults:
