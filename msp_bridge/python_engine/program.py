@@ -19,7 +19,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 def pytest_command(python: str | os.PathLike[str], *arguments: str) -> tuple[str, ...]:
     """The project's own interpreter, up to the first failure. `arguments`: further ones, as where the tests are."""
-    return (os.fspath(python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *arguments)
+    return (os.fspath(python), "-m", "pytest", "-x", "-q", *arguments)
 
 
 async def start_program(

@@ -1,39 +1,13 @@
-"""How the tests are run: plug-ins do not repeat them, nor give them to other processes."""
+"""How the tests are run: a test of hypothesis fails with the first example that does."""
 
 from __future__ import annotations
 
-from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings, strategies
 
 from msp_bridge.python_engine.programs.pytest_session import PytestSession
-
-XDIST = {"numprocesses": 8, "dist": "load", "tx": ["8*popen"]}
-BENCHMARK = {
-    "benchmark_min_time": Decimal("0.000005"),
-    "benchmark_max_time": Decimal("1.0"),
-    "benchmark_min_rounds": 5,
-    "benchmark_warmup": True,
-}
-ONCE = {
-    "benchmark_min_time": 0,
-    "benchmark_max_time": 0,
-    "benchmark_min_rounds": 1,
-    "benchmark_warmup": False,
-}
-
-
-@pytest.mark.parametrize(
-    ("given", "used"),
-    [({}, {}), (XDIST, {"numprocesses": 0, "dist": "no", "tx": []}), (BENCHMARK, ONCE)],
-    ids=["plain", "pytest-xdist", "pytest-benchmark"],
-)
-def test_plugins_neither_repeat_tests_nor_run_them_elsewhere(given, used) -> None:
-    option = SimpleNamespace(**given)
-    PytestSession().pytest_cmdline_main(SimpleNamespace(option=option))
-    assert vars(option) == used
 
 
 class Examples:

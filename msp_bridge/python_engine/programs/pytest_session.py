@@ -6,7 +6,6 @@ import os
 import traceback
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from os import times  # as it is before a test replaces it: see channel.py
 from pathlib import Path
 from time import perf_counter
@@ -45,16 +44,6 @@ class PytestSession:
         self.failure: TestFailure | None = None
         self.broken: list[TestFailure] = []  # modules that can't be collected
         self._session: Any = None
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_cmdline_main(self, config: Any) -> None:
-        """Run tests here, not in the processes of pytest-xdist, and what pytest-benchmark repeats for seconds once."""
-        option = config.option
-        if hasattr(option, "numprocesses"):
-            option.numprocesses, option.dist, option.tx = 0, "no", []
-        if hasattr(option, "benchmark_max_time"):  # not disabled: the tests may look at the benchmark's times
-            option.benchmark_min_time = option.benchmark_max_time = type(option.benchmark_max_time)(0)
-            option.benchmark_min_rounds, option.benchmark_warmup = 1, False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: Any) -> None:
@@ -140,15 +129,6 @@ def message_of(report: Any) -> str:
     text = (crash.message if crash is not None else report.longreprtext).strip()
     text = text.encode("utf-8", "backslashreplace").decode()  # lone surrogates are no text to anybody else
     return text if len(text) <= LONGEST else f"{CUT}{text[-LONGEST:]}"
-
-
-def arguments(extra: Iterable[str]) -> list[str]:
-    """pytest's arguments: the project's own, without what makes runs differ or writes elsewhere."""
-    own = ["--rootdir=.", "--tb=line", "-q"]
-    own += [word for name in ("randomly", "random-order", "cacheprovider") for word in ("-p", f"no:{name}")]
-    if find_spec("pytest_cov") is not None:
-        own.append("--no-cov")
-    return [*own, *extra]
 
 
 def run_until_failure(

@@ -24,6 +24,7 @@ import _pytest.assertion.rewrite
 import pytest
 
 from ...isolation import descendants
+from . import pytest_options
 from .bytecode import read_beside_plugins
 from .channel import Channel, TargetPlan
 from .dependencies import DependencyTrace
@@ -35,7 +36,8 @@ from .live_code import NotLive
 from .live_server import Collecting, Live, relative
 from .loaded_modules import loaded_files
 from .messages import Collected, JobMessage, Report
-from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence
+from .pytest_options import arguments
+from .pytest_session import TestFailure, Work, rows, run_until_failure, silence
 from .server_connection import ServerConnection, begin_group
 from .world import World
 
@@ -48,7 +50,7 @@ def live(channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -
     """Collect, say what was found, and serve until the channel ends."""
     tests = Collecting()
     tests.live = Live(tests, channel, plan, world, trace)
-    tests.live.failed(int(pytest.main(arguments(plan.arguments), plugins=[tests, tests.coverage])))
+    tests.live.failed(int(pytest.main(arguments(plan.arguments), plugins=[tests, tests.coverage, pytest_options])))
 
 
 def fresh(
@@ -61,7 +63,7 @@ def fresh(
     """
     server = Fresh(channel, plan, world, others, early)
     try:
-        code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage]))
+        code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage, pytest_options]))
     except BaseException as error:
         if server.job is not None:
             server.job.end_broken(error)
@@ -78,7 +80,7 @@ def alone(job: Job, plan: TargetPlan, world: World, start: float) -> NoReturn:
     """Do a job of the bare server, which has entered its world at `start`: everything."""
     server = Fresh(None, plan, world)
     server.begin(job, start)
-    code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage]))
+    code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage, pytest_options]))
     job.end(server.report(code))
 
 
