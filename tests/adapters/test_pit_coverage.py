@@ -101,7 +101,7 @@ async def verdict(adapter: Pit, name: str, mutant: str) -> Result:
 
 @needs_pit
 async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_did_for_others(
-    root: Path, tmp_path: Path, pit_tools: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, pit_tools: Path, every_case: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay,pid,ipc")  # of what is among temporary files all is seen here
     runs, gate, running = tmp_path / "runs", tmp_path / "gate", RunningProcesses()
@@ -147,6 +147,8 @@ async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_
         # not the other test of `Taxes`, which alone ran its static initializer
         assert {*await measured(adapter)} == {first, second, later, *tied}
         assert (await verdict(adapter, "Stock", "18 Math")).covered_by == covered
+    if not every_case:
+        return
     write(root, runs, {later: f"{AFTER_OTHERS} {DIRECT.format('Taxes')}"})
     async with adapter_on(root, pit_tools) as adapter:
         assert (await verdict(adapter, "Taxes", "7 Math")).status is Status.KILLED

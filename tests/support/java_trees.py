@@ -60,8 +60,13 @@ MVNW = """#!/bin/sh
 # In place of Maven, which takes seconds: what it makes of the project. What is compiled once is kept in BUILDS.
 for argument; do case $argument in -Doutput=*) pom=${argument#-Doutput=};; esac; done
 build=BUILDS/$(cat $(find src -name '*.java' | sort) | cksum | tr -d ' ')
-compile() { javac -J-XX:TieredStopAtLevel=1 --release 11 -cp "JARS:$build.$$/classes" -d "$build.$$/$1" $(find "$2" -name '*.java'); }
-[ -d "$build" ] || { compile classes src/main && compile test-classes src/test && mv "$build.$$" "$build"; } || exit 1
+compile() {
+    javac -J-XX:TieredStopAtLevel=1 --release 11 -cp "JARS" -d "$1/classes" $(find src -name '*.java') || exit 1
+    for test in $(cd src/test/java && find . -name '*.java'); do
+        mkdir -p "$1/test-classes/${test%/*}" && mv "$1/classes/${test%.java}"*.class "$1/test-classes/${test%/*}"
+    done
+}
+[ -d "$build" ] || { compile "$build.$$" && mv "$build.$$" "$build"; }
 mkdir -p target && cp -R "$build/." target
 sed "s,HERE,$PWD," pom.xml > "$pom"
 echo JARS > .msp-bridge-class-path
