@@ -225,20 +225,6 @@ async def test_a_response_is_ignored_and_logged(message: dict[str, Any], caplog:
     assert "ignoring a response" in caplog.text
 
 
-async def test_requests_run_side_by_side() -> None:
-    go = asyncio.Event()
-
-    async def wait(params: Any) -> Any:
-        await go.wait()
-        return "waited"
-
-    async with connected({"wait": wait, "echo": echo}) as both:
-        first = await both.client.ask("wait")
-        assert await both.client.request("echo", [1]) == [1]
-        go.set()
-        assert await both.client.result(first) == "waited"
-
-
 async def test_an_id_that_is_running_is_an_error_and_the_first_goes_on() -> None:
     go = asyncio.Event()
 
@@ -251,13 +237,6 @@ async def test_an_id_that_is_running_is_an_error_and_the_first_goes_on() -> None
         assert "already running" in error_message(await both.client.receive(), 5, ErrorCode.INVALID_REQUEST)
         go.set()
         assert await both.client.receive() == {"jsonrpc": "2.0", "id": 5, "result": "waited"}
-
-
-async def test_an_id_may_be_used_again_when_its_request_is_answered() -> None:
-    async with connected({"echo": echo}) as both:
-        for number in range(3):
-            await both.client.send({"id": 5, "method": "echo", "params": [number]})
-            assert (await both.client.receive())["result"] == [number]
 
 
 async def test_too_many_requests_at_once_are_errors_and_the_others_are_served() -> None:
