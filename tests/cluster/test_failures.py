@@ -375,16 +375,3 @@ def test_a_run_whose_mutants_are_few_says_that_the_cluster_is_not_there(
     assert ran.exit_code == code
     assert sentence in ran.output
     assert "Survived" not in ran.output
-
-
-async def test_a_cluster_that_is_not_there_is_one_clear_error(
-    tree: ScriptedTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("msp_bridge.cluster.connection.CONNECT_S", 1)
-    tree.script(PLUS)
-    tree.files(1, "x = y + z\n")
-    cluster = Cluster(tree.root.parent / "cluster")
-    cluster.address = "tcp://127.0.0.1:9"
-    async with tree.adapter(cluster) as adapter:
-        with pytest.raises(ToolError, match=r"the cluster's scheduler tcp://127\.0\.0\.1:9 can't be reached"):
-            await results_of(adapter, await discovered(adapter))
