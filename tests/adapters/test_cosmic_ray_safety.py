@@ -14,6 +14,7 @@ import psutil
 import pytest
 from support.cancelling import cancelled
 from support.cosmic_ray_trees import adapter_on, contents, copied, discovered, processes, results_of
+from support.killed_bridges import killed_bridge
 from support.servers import until
 
 from msp_bridge.adapter import Notice, Result, Status
@@ -125,3 +126,37 @@ def is_target(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return any(str(word).endswith(("tests.py", "test_core.py")) for word in process.cmdline()[1:2])
     return False
+
+
+BRIDGE = """
+import asyncio, sys
+from pathlib import Path
+from msp_bridge.adapter import Project, Scope
+from msp_bridge.adapters.cosmic_ray import CosmicRay
+
+async def main() -> None:
+    root = Path(sys.argv[1])
+    adapter = CosmicRay(Project(root=root, cache=root.parent / "cache", python=Path(sys.executable), jobs=2))
+    while True:
+        async for result in adapter.test([mutant async for mutant in adapter.discover(Scope())]):
+            print(result.status.value, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("tree", ["cr_flat", "cr_src"])
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(tmp_path: Path, seed: int, tree: str) -> None:
+    root = copied(tree, tmp_path)
+    async with killed_bridge(BRIDGE, root) as bridge:
+        while seed and await bridge.line() != "Killed":
+            pass
+        await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
+    saved = contents(root)
+    async with adapter_on(root) as adapter:  # which finds the sandbox that the other one left in disorder
+        found = await discovered(adapter)
+        noticed = [mutant for mutant in found if mutant.mutator.startswith("AddNot") or tree == "cr_src"]
+        results = await results_of(adapter, noticed[:3])
+    assert {result.status for result in results} == {Status.KILLED}
+    assert contents(root) == saved

@@ -33,8 +33,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_cosmic_ray_discovery.py",
         "adapters/test_cosmic_ray_running.py",
         "adapters/test_cosmic_ray_safety.py",
-        "adapters/test_conformance.py",
-        "adapters/test_generic_conformance.py",
         "adapters/test_generic_isolation.py",
         "adapters/test_gremlins.py",
         "adapters/test_gremlins_modules.py",
@@ -48,7 +46,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_pit_isolation.py",
         "adapters/test_pit_settings.py",
         "adapters/test_pit_verify.py",
-        "adapters/test_stryker_js_conformance.py",
         "adapters/test_stryker_js_discovery.py",
         "adapters/test_stryker_js_faults.py",
         "adapters/test_stryker_js_install.py",
@@ -99,7 +96,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     (),
 ) | {
     "adapters/test_cargo_mutants_conformance.py": ("with_cargo_mutants", "with_it", "every_kind", "kept_builds"),
-    "adapters/test_cosmic_ray_conformance.py": ("test_a_killed_bridge", "cr_src"),
+    "adapters/test_conformance.py": ("mutmut", "cr_src", "generic", "StrykerJS", "net_repo"),
     "adapters/test_generic_running.py": ("test_the_results_are_those_of_the_tool_itself", "portable"),
     "adapters/test_mutmut_setup.py": (
         "test_an_installation_without_what_mutmut_needs",
@@ -118,7 +115,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "test_an_option_that_nothing_knows",
     ),
     "adapters/test_stryker_js_workspaces.py": ("has_the_statuses_of_strykerjs", "test_what_a_package_of_the_workspace"),
-    "adapters/test_stryker_net_conformance.py": ("net_repo",),
     "cli/test_run_reports.py": ("test_the_shards_are_the_whole",),
     "cluster/test_faulty_workers.py": ("test_a_worker_of_another_program",),
     "dialects/test_every_dialect.py": ("test_each_request_gets_one_answer",),
@@ -177,8 +173,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_generic_running.py": ("portable",),
     # `test_polyglot.py` has these requests with each tool in one session, and the tests of running, of discovery and of isolation
     # what else the suite asks: scopes, edits, a cancel, requests side by side, a tree that stays as it was.
-    "adapters/test_generic_conformance.py": (),
-    "adapters/test_stryker_js_conformance.py": (),
+    "adapters/test_conformance.py": ("generic", "StrykerJS", "cr_src", "net_repo"),
     # The real gremlins and PIT, each with a test of a cancel of its own, and cosmic-ray's second way, which is that of `generic`.
     "adapters/test_cancel_everywhere.py": ("gremlins", "pit", "by a command"),
     # The main ring has one run of the real cargo-mutants, and one with nextest; the suite with a stand-in has all promises.
@@ -296,9 +291,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "toolkit/test_install.py": ("test_each_command_installs_what_it_names[-m venv]",),
     "dialects/test_test_runner.py": ("is_served[socket]",),
     # The same at other moments, or in one more project.
-    "adapters/test_cosmic_ray_conformance.py": ("cr_src", "no_process[0-"),
-    "adapters/test_stryker_net_conformance.py": ("net_repo",),
-    "adapters/test_cosmic_ray_safety.py": ("no_status[1]",),
+    "adapters/test_cosmic_ray_safety.py": ("no_status[1]", "no_process[0-", "cr_src]"),
     "adapters/test_stryker_net_copies.py": ("at_any_moment_leaves_nothing[1]",),
     # With random requests, edits and moments; each kind of request, edit and kill has a test of its own.
     "soak/test_soak.py": (),
