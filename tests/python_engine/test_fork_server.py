@@ -66,6 +66,11 @@ def serve(channel):
             return {"report": print}  # which can't be sent
         if job.message.get("hangs"):
             signal.pause()
+        if job.message.get("forks") and os.fork():
+            return {"state": os.waitstatus_to_exitcode(os.wait()[1])}
+        if job.message.get("forks"):
+            job.tell({"state": "a piece of the process that it forks"})
+            return {"state": "the process that it forks", "failure": ["test", "failed"]}
         if job.message.get("leaves") and os.fork():
             signal.pause()
         if job.message.get("leaves") and os.fork():
@@ -276,6 +281,11 @@ server.channel.send({"do": "look", "state": "second"})
 print(answer())
 """
     assert printed(code, tmp_path) == ["{'children': 0}"]
+
+
+def test_a_process_that_a_test_forks_and_that_goes_on_does_not_report(tmp_path):
+    """It ends as pytest would there: its exit code says that a test failed."""
+    assert printed("print(ran(id=1, forks=True)['state'])", tmp_path) == ["1"]
 
 
 def test_a_stop_leaves_no_process(tmp_path):

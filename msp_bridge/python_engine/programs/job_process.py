@@ -9,9 +9,9 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from os import _exit  # not `os._exit`, which a test may have replaced: see channel.py
+from os import _exit, getpid  # not `os._exit`, which a test may have replaced: see channel.py
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -173,21 +173,22 @@ class Job:
     scratch: Path
     writer: int
     ended: TestCount  # of a mutant
+    pid: int = field(default_factory=getpid)
 
     def tell(self, piece: Report) -> None:
         """Send a part of what the report will say. Where that can't be done, nor can the report."""
         with contextlib.suppress(OSError):
-            Channel(-1, self.writer).send({"piece": piece})
+            self._send({"piece": piece})
 
     def end(self, report: Report) -> NoReturn:
         """Send the report, and end the process."""
         try:
-            Channel(-1, self.writer).send(report)
+            self._send(report)
         except OSError:  # the tests have closed the pipe: without a report, the process has ended by the mutant
             _exit(1)
         except BaseException as error:  # nothing may reach the stack below, which belongs to the server
             self.fail(error)
-        _exit(0)
+        _exit(0 if getpid() == self.pid or report.get("failure") is None else 1)
 
     def end_broken(self, error: BaseException) -> NoReturn:
         """Report that pytest does not get as far as the tests, but raises `error`, and end the process."""
@@ -201,6 +202,11 @@ class Job:
             traceback.print_exception(error)
             where = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})"
-            Channel(-1, self.writer).send({"fault": text, "begun": begun})
+            self._send({"fault": text, "begun": begun})
         finally:
             _exit(1)
+
+    def _send(self, message: Mapping[str, object]) -> None:
+        """Only from the job's own process: one that a test forks, and lets go on by a fault, comes here, too."""
+        if getpid() == self.pid:
+            Channel(-1, self.writer).send(message)
