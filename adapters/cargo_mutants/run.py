@@ -161,8 +161,8 @@ class CargoRun:
         async with contextlib.AsyncExitStack() as stack:
             places = [await stack.enter_async_context(self.copies.lease()) for _ in range(copies)]
             places.sort(key=is_new)
-            wait = isolated and await self._share_builds(mutants)  # otherwise they lie at other paths
-            work = _Work(deque(mutants), copies, list(filter(is_new, places[1:])) if wait else [])
+            new = list(filter(is_new, places[1:])) if isolated else []  # otherwise they lie at other paths
+            work = _Work(deque(mutants), copies, new if new and await self._share_builds(mutants) else [])
             streams = [self._in_kept_copy(work, place, isolated, place is places[0]) for place in places]
             async with contextlib.aclosing(merge_streams(streams)) as results:
                 async for result in results:

@@ -12,10 +12,7 @@ import pytest
 
 LEFT_OUT = ("--randomly-dont-reset-seed", "--randomly-dont-reorganize", "--random-order")
 LEFT_OUT_WITH_VALUE = ("--randomly-seed", "--random-order-bucket", "--random-order-seed")
-REMEMBERING = (
-    "lfplugin",
-    "nfplugin",
-)  # write to the cache which tests failed, and which there were
+REMEMBERING = ("lfplugin", "nfplugin")  # write to the cache which tests failed, and which there were
 
 
 def arguments(extra: Iterable[str]) -> list[str]:
