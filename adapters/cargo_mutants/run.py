@@ -159,11 +159,11 @@ class CargoRun:
     ) -> AsyncGenerator[Result, None]:
         copies = min(most, math.ceil(len(mutants) / MUTANTS_OF_A_COPY))
         async with contextlib.AsyncExitStack() as stack:
-            places = [await stack.enter_async_context(self.copies.lease()) for _ in range(copies)]
-            places.sort(key=is_new)
-            new = list(filter(is_new, places[1:])) if isolated else []  # otherwise they lie at other paths
+            kept = [await stack.enter_async_context(self.copies.lease()) for _ in range(copies)]
+            kept.sort(key=is_new)
+            new = list(filter(is_new, kept[1:])) if isolated else []  # otherwise they lie at other paths
             work = _Work(deque(mutants), copies, new if new and await self._share_builds(mutants) else [])
-            streams = [self._in_kept_copy(work, place, isolated, place is places[0]) for place in places]
+            streams = [self._in_kept_copy(work, one, isolated, one is kept[0]) for one in kept]
             async with contextlib.aclosing(merge_streams(streams)) as results:
                 async for result in results:
                     yield result
@@ -174,15 +174,15 @@ class CargoRun:
         return len(packages) > 1 or await in_thread(has_dependencies, self.isolation.root)
 
     async def _in_kept_copy(
-        self, work: _Work, place: KeptCopy, isolated: bool, is_first: bool
+        self, work: _Work, kept: KeptCopy, isolated: bool, is_first: bool
     ) -> AsyncGenerator[Result, None]:
         if not is_first:
-            if place not in work.new:
-                await self.copies.refreshed(place)  # meanwhile
+            if kept not in work.new:
+                await self.copies.refreshed(kept)  # meanwhile
             await work.measured.wait()
         mutants: list[Mutant] = []
         while mutants := mutants or work.take():
-            copy = await self.copies.refreshed(place)
+            copy = await self.copies.refreshed(kept)
             await in_thread(work.pin, copy.path)
             with contextlib.suppress(_OtherCompiler):  # before any result: the same ones once more
                 async with contextlib.aclosing(self._in_place(work, mutants, copy, isolated)) as results:
@@ -190,7 +190,7 @@ class CargoRun:
                         yield result
                 mutants = []
                 while work.new:
-                    await give_build(place, work.new.pop())
+                    await give_build(kept, work.new.pop())
                 work.measured.set()
 
     async def _in_place(
