@@ -195,7 +195,8 @@ class HostWorld:
         Raises PartRefused when there can be no host at all.
         """
         refused: dict[str, str] = {}
-        for tried in (frozenset({"overlay"}), PARTS):  # the overlay first: how tmp is made depends on it
+        # Usually all are. Where one is not, the overlay comes first: how tmp is made depends on it.
+        for tried in () if self._trial(self.parts) is None else (frozenset({"overlay"}), PARTS):
             while (refusal := self._trial(self.parts & tried)) is not None:
                 if self.layers.leave_out(refusal.place):
                     refused[refusal.place] = refusal.reason
@@ -227,7 +228,7 @@ class HostWorld:
         answer = b""
         try:
             self._become_host()
-            if "pid" in self.parts:
+            if "pid" in parts:
                 self._start_maker()
             with refused_as("pid"):
                 child, namespace = self.fork(parts)

@@ -86,7 +86,7 @@ class NamespaceMaker:
     """The host's and the servers' side of the maker."""
 
     def __init__(self) -> None:
-        """Start it, in a process with a single thread. Raises OSError where it can't make namespaces."""
+        """Start it, in a process with a single thread. Raises OSError. `take` shows whether it can make namespaces."""
         if not hasattr(os, "pidfd_open"):
             raise OSError("this Python has no os.pidfd_open")
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -95,16 +95,6 @@ class NamespaceMaker:
             _make_for(theirs)
         theirs.close()
         self._socket.settimeout(MAKER_TIMEOUT_S)
-        try:
-            trial = self.take()
-            job = trial.fork()
-            if job == 0:
-                os._exit(0)
-            os.waitpid(job, 0)
-            trial.end()
-        except BaseException:
-            self.end()
-            raise
 
     def take(self) -> ProcessNamespace:
         """Return a namespace that nobody else uses. Raises OSError."""

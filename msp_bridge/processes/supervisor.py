@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-POLL_S = 0.02  # between two looks at processes that got SIGTERM
+POLL_S = 0.02  # between two looks at processes that got SIGTERM, if none ends meanwhile
 KILL_TIMEOUT_S = 5.0
 HERE = os.path.dirname(os.path.abspath(__file__))
 BOOT = f"import sys; sys.path.append({HERE!r}); import supervisor; supervisor.main(sys.argv[1:])"
@@ -70,6 +70,7 @@ class Supervisor:
         self._namespace = namespace  # a PID namespace for the tool, where it is permitted
         self._tool = 0  # or number 1 of its namespace
         self._end_of_tool = -1  # a pipe of number 1
+        self._wake: list[int] = []  # a pipe that a signal writes to
         self._status: int | None = None
         self._cgroup = Cgroup.create(run_id)
 
@@ -104,6 +105,7 @@ class Supervisor:
         for number in (signal.SIGCHLD, signal.SIGUSR1):
             signal.signal(number, lambda *_: None)
         signal.set_wakeup_fd(sleep, warn_on_full_buffer=False)
+        self._wake = [wake]
         self._tool = self._spawn(argv)
         _release_streams()
         while self._status is None:
@@ -184,7 +186,7 @@ class Supervisor:
                 signalled.add(pid)
                 _send(pid, signal.SIGTERM)
                 _send(pid, signal.SIGCONT)
-            time.sleep(POLL_S)
+            self._wait_for_an_end()
         while not self._childless() and time.monotonic() < deadline + KILL_TIMEOUT_S:
             self._cgroup.kill()
             for pid in _descendants(os.getpid()):
@@ -194,6 +196,11 @@ class Supervisor:
                     _kill_group(pid)
                 if self._childless():
                     return
+
+    def _wait_for_an_end(self) -> None:
+        """Wait until a child ends, at most `POLL_S`."""
+        for wake in select.select(self._wake, [], [], POLL_S)[0]:
+            os.read(wake, 4096)
 
     def _childless(self) -> bool:
         """Whether nothing is left. Exact where orphans become our children."""
