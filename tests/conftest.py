@@ -3,8 +3,6 @@
 `support/rings.py` says which run when, `support/skips.py` which may be skipped in CI, `support/cpu_times.py` what they cost.
 """
 
-from __future__ import annotations
-
 import compileall
 import gc
 import logging

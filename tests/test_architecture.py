@@ -1,7 +1,5 @@
 """Who may import whom (docs/explanation/architecture.md), and which words stand in one place only."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import gc

@@ -1,7 +1,5 @@
 """Batches: what is ready goes out together, nothing is lost or reordered, and closing closes the source first."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator

@@ -1,7 +1,5 @@
 """Cleaning up is waited for, however often the one who waits is cancelled; a lock is shared, or held alone."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

@@ -1,7 +1,5 @@
 """The conformance suite passes an adapter that keeps its promises, and says of every other what it did wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path

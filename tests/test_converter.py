@@ -1,7 +1,5 @@
 """The converter bends no type, names every fault with its path, and writes what the specification writes."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What can be said of the image without building it; `make docker-test` (docker/test_image.py) runs it for real."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """What the documents say to type is understood by the command line, and each link in them leads to what is there."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

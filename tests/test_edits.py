@@ -1,7 +1,5 @@
 """Edits: a unified diff says exactly what changes, and a comment stands where the tool looks for it."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Errors as values: what they say, and what they keep when a project's name is put before them."""
 
-from __future__ import annotations
-
 from msp_bridge.errors import BaselineError, BridgeError, ToolError
 
 

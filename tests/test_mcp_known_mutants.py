@@ -1,7 +1,5 @@
 """What an agent is shown first, which results count, and progress that only ever increases."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """merge_streams: several generators as one."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator

@@ -1,7 +1,5 @@
 """The identity of mutants, which editors remember beyond the life of a server."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The oracle says what a fresh process says, and finds results that differ."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The graph of the documents is what the script draws from the figures that were measured."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a reader finds around the code keeps its form: changelog, README, glossary, exit codes, links for other readers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reading: whatever stands where a file of the project should be, the answer is its content or an error."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """A mutant from an answer, sent back by the client, selects that mutant and no other."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """SourceText: the editor's positions and Python's offsets mean the same characters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

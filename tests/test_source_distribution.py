@@ -1,7 +1,5 @@
 """The source distribution has every file of the repository: its tests run from it."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The adapter that docs/how-to/writing-an-adapter.md shows is taken from there, and is right."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

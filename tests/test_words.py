@@ -1,7 +1,5 @@
 """Words that no page, message, comment or docstring has: they make sentences that a native reader stumbles over."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import io

@@ -1,7 +1,5 @@
 """The gate counts clients: as many as the limit are served, and one that leaves makes room."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

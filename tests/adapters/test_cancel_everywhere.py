@@ -1,7 +1,5 @@
 """A cancel at any await of an adapter's `discover` and `test` leaves no lock, no process and no temporary directory."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import aclosing

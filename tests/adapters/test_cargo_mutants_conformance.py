@@ -1,7 +1,5 @@
 """The adapter keeps the promises of the conformance suite: with a stand-in for cargo, and with the real tools where they are."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """When cargo builds with debug information, and when without."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the adapter makes of what cargo-mutants 27.1.0 really printed for examples/shop-rust (recorded in rust_recorded)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Runs and their failures, with a stand-in for cargo and cargo-mutants."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Adapters that ship with the bridge pass the conformance suite that any adapter can run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

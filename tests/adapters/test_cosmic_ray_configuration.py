@@ -1,7 +1,5 @@
 """Configuration: found by itself, refused in one clear sentence, proposed where there is none."""
 
-from __future__ import annotations
-
 import glob
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Discovery: cosmic-ray's own work items, each with the exact text that it would write."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 from collections import Counter

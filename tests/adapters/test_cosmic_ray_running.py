@@ -1,7 +1,5 @@
 """Running: cosmic-ray's own statuses, by the Python engine and by a test command, from what is in the sandbox."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

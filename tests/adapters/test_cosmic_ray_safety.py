@@ -1,7 +1,5 @@
 """Safety: cancelled or killed at any moment, nothing stays behind and no byte of the user's tree changes."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

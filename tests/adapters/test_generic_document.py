@@ -1,7 +1,5 @@
 """docs/reference/tools/generic.md: its tables are valid, and its example is the project that the other tests run."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

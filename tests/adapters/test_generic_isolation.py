@@ -1,7 +1,5 @@
 """What the runs of a generic tool have for themselves, and what happens where a tool or its tests can't do with that."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

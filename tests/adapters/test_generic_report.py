@@ -1,7 +1,5 @@
 """Reading reports, as different tools write them. All texts here are constructed, some after a tool's source."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

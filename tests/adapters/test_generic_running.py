@@ -1,7 +1,5 @@
 """What the adapter makes of a tool's runs: a real tool, and one that follows a script for what no honest tool would do."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

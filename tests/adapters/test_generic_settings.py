@@ -1,7 +1,5 @@
 """The tables that users write: the error for a wrong one, and what the right ones mean."""
 
-from __future__ import annotations
-
 import glob
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """gremlins through the bridge: every kind of mutant in a real module, with the real go and gremlins."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """gremlins on modules as real projects have them: in a workspace, with C, TestMain, tags, vendored, and with processes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

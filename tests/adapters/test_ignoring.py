@@ -1,7 +1,5 @@
 """Ignoring: after the edit that an adapter proposes, its tool no longer lists the mutant, or gives it Ignored."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

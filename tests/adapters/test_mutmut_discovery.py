@@ -1,7 +1,5 @@
 """Discovery: which mutants there are, and that each replacement gives mutmut's own mutant."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import dataclasses

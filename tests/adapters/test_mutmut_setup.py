@@ -1,7 +1,5 @@
 """Setup: when mutmut is at home in a project, and what the user reads when something is missing."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import sysconfig

@@ -1,7 +1,5 @@
 """Verdicts: the status that a fresh process gives with the mutant active from its start, and what is reported with it."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The warm host: who pays for its start, what edits do to it, and that nothing outlives its purpose."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

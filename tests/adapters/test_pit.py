@@ -1,7 +1,5 @@
 """PIT through the bridge: every kind of mutant in a project of two modules, with the real Java, Maven and PIT."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """What PIT's tests cover, kept over edits and for the next bridge: what is measured again, seen by what the tests note."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """PIT's mutants with TestNG, and in Kotlin: small projects, with the real Maven and PIT."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How PIT's plug-in for Maven is told which mutants to test, and what its report says: without a JVM."""
 
-from __future__ import annotations
-
 import asyncio
 import zipfile
 from collections.abc import Callable

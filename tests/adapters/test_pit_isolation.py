@@ -1,7 +1,5 @@
 """What tests of Java do beside testing reaches nothing, where the machine permits namespaces: with the real PIT."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the PIT adapter reads, of poms, of Maven and of PIT: without a JVM."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Any

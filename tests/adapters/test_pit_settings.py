@@ -1,7 +1,5 @@
 """Each setting of PIT's plug-in has its effect, in each of several versions: one small project, with the real Maven and PIT."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Verdicts on PIT's mutants beside those of PIT's own plug-in for Maven, with the real Java, Maven and PIT."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which mutants there are: odd names, broken files, edits, configurations of every kind."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

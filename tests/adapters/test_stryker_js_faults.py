@@ -1,7 +1,5 @@
 """Whatever is wrong with the tool, the project or its tests ends in one clear sentence, and nothing hangs."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

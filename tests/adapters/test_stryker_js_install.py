@@ -1,7 +1,5 @@
 """The commands that set StrykerJS up are run as they are printed, by each package manager, from a registry on loopback."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

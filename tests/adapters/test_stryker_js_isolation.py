@@ -1,7 +1,5 @@
 """StrykerJS in namespaces: its tests see the project at its own path, and nothing of them reaches the machine."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Listings that are kept: the next bridge need not start StrykerJS to say which mutants there are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

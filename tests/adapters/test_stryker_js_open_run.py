@@ -1,7 +1,5 @@
 """The run that stays open: more mutants of the same files are tested without starting anew, and nothing else changes."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

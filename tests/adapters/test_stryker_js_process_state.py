@@ -1,7 +1,5 @@
 """A mutant that changes the process of its test runner changes no verdict of the mutants after it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

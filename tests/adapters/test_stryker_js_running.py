@@ -1,7 +1,5 @@
 """Testing mutants: exactly the given ones, as soon as each is known, the newest request first, nothing left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """What is found in a project: its configuration, packages, package manager and Node; and what `doctor` says of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

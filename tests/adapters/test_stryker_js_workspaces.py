@@ -1,7 +1,5 @@
 """Parts of workspaces, as pnpm and Yarn install them: the statuses of StrykerJS alone, and nothing is written anywhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

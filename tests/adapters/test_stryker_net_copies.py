@@ -3,8 +3,6 @@
 Against the scripted dotnet.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable

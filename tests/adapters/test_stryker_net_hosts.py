@@ -1,7 +1,5 @@
 """Answers of test hosts as a real test host of VSTest and a real test program of xunit v3 gave them, without either."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

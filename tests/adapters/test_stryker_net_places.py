@@ -1,7 +1,5 @@
 """Places: from the tool's lines and columns to the protocol's. Against the scripted dotnet."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

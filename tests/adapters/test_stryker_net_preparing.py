@@ -1,7 +1,5 @@
 """The real Stryker.NET prepares: conformance, edits, red tests, and kills meanwhile. Beside `test_stryker_net_real`."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import socket

@@ -1,7 +1,5 @@
 """Mutants of the real Stryker.NET, tested on a real solution, wherever `dotnet` and `dotnet-stryker` are on PATH."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

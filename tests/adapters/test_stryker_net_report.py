@@ -1,7 +1,5 @@
 """Reports and output in shapes that the scripted dotnet doesn't give: as the real tool wrote them, and worse."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

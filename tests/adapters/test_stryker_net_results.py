@@ -1,7 +1,5 @@
 """Results by the tool itself, where test hosts can't be had, and what faults come to. Against the scripted dotnet."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

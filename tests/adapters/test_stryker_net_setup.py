@@ -1,7 +1,5 @@
 """Setup: where the adapter is at home, how the tool is called, and what doctor says. Against the scripted dotnet."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

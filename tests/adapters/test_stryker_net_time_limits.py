@@ -1,7 +1,5 @@
 """Time limits of test hosts: when a second run is needed to believe them."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """A setting that an adapter doesn't have is an error, of every adapter, and a typing error gets a suggestion."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys

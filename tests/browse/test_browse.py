@@ -1,7 +1,5 @@
 """`msp-bridge browse` by its keys, on a terminal of 80 columns and 24 lines. No tool is there that could be started."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`msp-bridge browse` with the real mutmut: a survivor is found, a test is written, and the same program shows the kill."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`msp-bridge browse` as a process in a terminal of its own: its editor, and its end."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Work on survivors in `msp-bridge browse`: tested again, edited, accepted; with the scripted adapter."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import tomllib

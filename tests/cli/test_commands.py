@@ -1,7 +1,5 @@
 """The commands as a person in a terminal, or a CI job, sees them."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

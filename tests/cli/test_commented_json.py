@@ -1,7 +1,5 @@
 """JSON with comments, as editors have it: a change keeps everything else as it was."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Completion, as shells that are installed here do it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`msp-bridge docs`: the pages of the installed version in a terminal, and the topics that other texts name."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """`msp-bridge doctor` shows findings to people as lines, and to programs as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path

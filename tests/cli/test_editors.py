@@ -1,7 +1,5 @@
 """What `msp-bridge editors` prints and writes."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

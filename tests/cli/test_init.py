@@ -1,7 +1,5 @@
 """`msp-bridge init` proposes a tool for each language, writes what is missing, and changes no file that is there."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

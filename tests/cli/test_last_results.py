@@ -1,7 +1,5 @@
 """`results`, `show`, `diff` and `accept`: what is done with kept runs. No tool is there that could be started."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

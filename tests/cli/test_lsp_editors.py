@@ -1,7 +1,5 @@
 """`--dialect lsp` in editors that are installed here: nothing but what `msp-bridge editors` prints, and a real mutmut."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

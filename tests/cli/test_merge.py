@@ -1,7 +1,5 @@
 """`msp-bridge merge` as a CI job sees it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

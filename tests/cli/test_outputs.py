@@ -1,7 +1,5 @@
 """`run --live` opens a browser only where somebody can see it."""
 
-from __future__ import annotations
-
 import sys
 import webbrowser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What README and the pages of everyday use say to type works, in the order of the page, on the example; the tool is scripted."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

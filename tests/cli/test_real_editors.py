@@ -1,7 +1,5 @@
 """What `msp-bridge editors` prints works in the editors that are installed here."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What docs/how-to/ci.md and docs/reference/reports.md say to type does what they say."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

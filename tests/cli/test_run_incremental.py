@@ -1,7 +1,5 @@
 """`run --incremental`: verdicts of earlier runs, marked as such; the reports have them as all others."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`run` for CI and browsers: shards, pages, JUnit, annotations, and what an interrupted run leaves."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

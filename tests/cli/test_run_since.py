@@ -1,7 +1,5 @@
 """`run --since`: only what has changed in git, whatever kind of change that is."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

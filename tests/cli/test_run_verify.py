@@ -1,7 +1,5 @@
 """`run --verify` tests mutants again in fresh processes, and says what differs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Short runs: samples, budgets, the order of mutants, and what is tested again."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

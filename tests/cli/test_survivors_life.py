@@ -1,7 +1,5 @@
 """The life of survivors with real tools, as docs/how-to/survivors.md has it: found, killed, accepted, ignored, and a gate."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What a person at a terminal, in whatever directory, encoding and mood, gets of `run`, and the exit codes."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal

@@ -1,7 +1,5 @@
 """`trend`: the scores of kept runs with date and commit, as text, JSON, a diagram and a badge."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

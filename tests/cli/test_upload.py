@@ -1,7 +1,5 @@
 """`--dashboard` of `run`, `results` and `merge`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

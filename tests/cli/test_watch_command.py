@@ -1,7 +1,5 @@
 """`watch` tests what is saved, shows survivors alone, and ends with all of its processes."""
 
-from __future__ import annotations
-
 import queue
 import signal
 import subprocess

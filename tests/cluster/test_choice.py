@@ -1,7 +1,5 @@
 """Where a request is tested: by the number of its mutants, and by what both sides have needed once that is known."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
 

@@ -1,7 +1,5 @@
 """Which mutants a worker gets next."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from msp_bridge.cluster.chunks import LARGEST, LOSSES, Chunks

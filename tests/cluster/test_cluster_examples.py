@@ -1,7 +1,5 @@
 """The compose file and the Kubernetes example can be read, and call programs with options that these have."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The tree of a snapshot at a worker is the project's, whatever was there before, and only what it lacks is sent."""
 
-from __future__ import annotations
-
 import os
 import time
 import zlib

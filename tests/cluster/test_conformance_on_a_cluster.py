@@ -1,7 +1,5 @@
 """The adapters keep their promises when their mutants are tested by a worker: the conformance suite, through a cluster."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Whatever becomes of workers, scheduler and client: each mutant once, no verdict of another's, and nothing runs on."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """A worker that breaks the rules ends alone: the others go on, and no verdict is another one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Between client, scheduler and workers: a network that is slow and loses packets, and TLS as Dask has it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path

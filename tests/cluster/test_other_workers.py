@@ -1,7 +1,5 @@
 """A worker whose interpreter, tool or packages are missing or others is not used, and says why: with a real tool."""
 
-from __future__ import annotations
-
 import logging
 import re
 import sys

@@ -1,7 +1,5 @@
 """The connection to a scheduler: what a cancel does to a question."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the tests of the dialects share."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

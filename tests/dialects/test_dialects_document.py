@@ -1,7 +1,5 @@
 """The documents of the protocols name a test for each rule, which exists, and have each method that there is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, get_args

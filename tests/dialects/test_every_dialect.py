@@ -1,7 +1,5 @@
 """What holds in every dialect, and in MCP: cancel, back-pressure, access, and one answer and one result each, however requests mix."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -11,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import trustme
@@ -309,7 +307,7 @@ class Party:
     cancelled: set[int] = field(factory=set)
 
     @classmethod
-    async def comes(cls, speech: Speech, workspaces: OpenWorkspaces, party: contextlib.AsyncExitStack) -> Party:
+    async def comes(cls, speech: Speech, workspaces: OpenWorkspaces, party: contextlib.AsyncExitStack) -> Self:
         own = await party.enter_async_context(contextlib.AsyncExitStack())
         client = await own.enter_async_context(spoken_to(speech, workspaces))
         await speech.greet(client)

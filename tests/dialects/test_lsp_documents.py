@@ -1,7 +1,5 @@
 """Texts that a client edits: positions in each encoding, and which lines a change leaves alone."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """MSP 0.0.1-alpha.1: a client written from its specification, with real mutmut; and what else its book says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

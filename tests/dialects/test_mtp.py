@@ -1,7 +1,5 @@
 """Microsoft.Testing.Platform's server mode: two clients, with real mutmut; and what else its book says."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import Counter

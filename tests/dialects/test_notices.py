@@ -1,7 +1,5 @@
 """What a client is told beside its results: each about its own request, each time, and never by way of the log."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

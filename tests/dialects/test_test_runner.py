@@ -1,7 +1,5 @@
 """The JSON-RPC test runner protocol: a client written from its RFC, with real mutmut; and what else its book says."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The extension in a real VS Code, with a real mutmut: nothing but what `make vscode` builds."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

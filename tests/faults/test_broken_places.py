@@ -1,7 +1,5 @@
 """A cache that is full, closed, damaged, shared or gone: a right result, or one sentence that says what to do."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Tools that are missing, old, broken, silent or talkative: one clear sentence, and the next request is served."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Projects that are deleted, moved, broken and repaired while a server works on them."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import threading

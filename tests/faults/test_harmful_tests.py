@@ -1,7 +1,5 @@
 """Tests that do harm, with a mutant or without any: each mutant gets its true status, and the others theirs."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

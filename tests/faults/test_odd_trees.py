@@ -1,7 +1,5 @@
 """Trees that are unreadable, read-only, endless, huge, or named in any way that a file may be named."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A tool's process that is stopped (SIGSTOP), at any moment: a cancel and the end of the client are still answered."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

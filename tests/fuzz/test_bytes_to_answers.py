@@ -1,7 +1,5 @@
 """The fuzz target on generated input, in every run of the tests; `make fuzz` goes on from there."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

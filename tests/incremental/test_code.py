@@ -1,7 +1,5 @@
 """Files split into the bodies of functions and the rest: what an edit changes of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Verdicts that say which functions they depend on: they are given again after an edit of others."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path

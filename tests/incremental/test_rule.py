@@ -1,7 +1,5 @@
 """The rule of `incremental.rule`, on a scripted tool: what is reused, and what is tested again."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -24,7 +22,7 @@ DIGIT = {"mutator": "digit", "find": "1", "replacement": "2", "details": {"kille
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Shop":
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "tree").mkdir()
     return Shop(tmp_path)

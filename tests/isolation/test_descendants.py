@@ -1,7 +1,5 @@
 """What a process knows of itself and of what is below it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

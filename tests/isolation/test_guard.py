@@ -1,7 +1,5 @@
 """What a guarded process may do, and at what the kernel ends it."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import re

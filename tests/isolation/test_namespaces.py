@@ -1,7 +1,5 @@
 """Worlds of their own, with real processes: as the user of the tests, and as an unprivileged one when that is root."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Process namespaces: a job is a child of its server, and all that it starts ends with it."""
 
-from __future__ import annotations
-
 from support import programs
 
 PRELUDE = """

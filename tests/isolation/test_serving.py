@@ -1,7 +1,5 @@
 """Commands that one process runs one after another, each in a world of its own."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cancelling: the answer leaves when the cleaning up is done, once, whenever the cancel comes."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

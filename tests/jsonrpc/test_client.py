@@ -1,7 +1,5 @@
 """JsonRpcClient: requests to a tool's server, whatever else the tool prints, however it ends. A script is the tool."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sys

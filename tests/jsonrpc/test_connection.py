@@ -1,7 +1,5 @@
 """Connection: every message gets the answer of JSON-RPC 2.0, and none ends the connection."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

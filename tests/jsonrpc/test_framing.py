@@ -1,7 +1,5 @@
 """Framing: whatever the chunks, the same messages; only what hides the next boundary is an error."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Connection: notifications that a service takes, requests of ours to the peer, and what may not come yet."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Streams: bytes arrive whole and in order, a clogged peer stops the writer and nobody else, and stdout is ours alone."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

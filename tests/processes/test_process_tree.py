@@ -1,7 +1,5 @@
 """No process outlives the tree that it belongs to, and no tree writes faster than it is read."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """The baseline: which tests have to be run alone for a survivor."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

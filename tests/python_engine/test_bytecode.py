@@ -1,7 +1,5 @@
 """Bytecode beside its source is read, and nothing is written there."""
 
-from __future__ import annotations
-
 import os
 import py_compile
 import subprocess

@@ -1,7 +1,5 @@
 """Likely killers are run by a process that collects their files only; what these need from other files misleads nobody."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """No verdict on the corpus differs from what a fresh process says: with namespaces and without, mutmut and cosmic-ray."""
 
-from __future__ import annotations
-
 import random
 import sys
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """Dependencies: which functions of a project a process has run."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Mutants of functions that a test file calls when it is imported are tested in forks of a server that holds it there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The engine on real projects: when it reloads, when it starts anew, and what it refuses."""
 
-from __future__ import annotations
-
 import asyncio
 
 import psutil

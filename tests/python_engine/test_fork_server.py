@@ -1,7 +1,5 @@
 """The fork server: a process for the next job is forked ahead, and is used only if it is as good as a new one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Mutants without namespaces: jobs with a guard run side by side, and say what jobs in worlds of their own say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What importing a test file may do for tests of other files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import dedent
 

@@ -1,7 +1,5 @@
 """Which modules a process has loaded, whatever stands among them."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import types

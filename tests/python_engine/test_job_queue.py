@@ -1,7 +1,5 @@
 """Which job is next, which has a guard, and which runs while no other does."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 

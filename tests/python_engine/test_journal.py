@@ -1,7 +1,5 @@
 """What a mutant did to a directory is undone, without namespaces."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import random

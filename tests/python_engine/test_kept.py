@@ -1,7 +1,5 @@
 """What is measured again when Python files have changed since the tests were measured, and the servers are new."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

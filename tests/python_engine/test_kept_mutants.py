@@ -1,7 +1,5 @@
 """Answers that are kept: the next bridge need not ask the tool again which mutants a file has."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """Likely killers: which tests a fresh process runs first, for a mutant of code that runs at import."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any

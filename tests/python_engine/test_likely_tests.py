@@ -1,7 +1,5 @@
 """Which tests come first as long as nobody knows what they run."""
 
-from __future__ import annotations
-
 import pytest
 
 from msp_bridge.python_engine.programs.likely_tests import LikelyTests

@@ -1,7 +1,5 @@
 """Line coverage: probes in live functions and sys.monitoring note the same lines, and change nothing."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import types

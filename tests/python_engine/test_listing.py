@@ -1,7 +1,5 @@
 """What is collected is what pytest collects, though directories are listed without data files."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The program that lists mutants: when a slow question sets it aside."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path

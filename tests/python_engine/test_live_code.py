@@ -1,6 +1,5 @@
 """Live code: which mutants can be put into live functions, and that those then do what a fresh import would do."""
 
-from __future__ import annotations
 import __future__
 
 import gc

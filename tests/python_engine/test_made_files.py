@@ -1,7 +1,5 @@
 """What importing the project makes in its tree is there for tests, and not for a process that imports it anew."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A mutant that allocates, writes or forks without end gets a verdict; a limit that is too short gives none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """NoCoverage: no test may be overlooked that runs a line only where another test has not run it before."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Probes: which tests are measured before their turn, and when that ends."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

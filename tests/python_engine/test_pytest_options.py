@@ -1,7 +1,5 @@
 """Options of the project that do not hold: plug-ins do not repeat tests, give them to other processes, or choose some."""
 
-from __future__ import annotations
-
 import os
 from decimal import Decimal
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """How the tests are run: a test of hypothesis fails with the first example that does."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

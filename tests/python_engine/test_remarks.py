@@ -1,7 +1,5 @@
 """What the user is told of tests that explain the verdicts, or make the run long."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msp_bridge.python_engine.remarks import of_tests

@@ -1,7 +1,5 @@
 """What to do where the tests need something that isn't installed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Mutants that need a fresh import are tested in forks of a server that has loaded the conftest.py files already."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A test that fails by chance, or on a busy machine, kills no mutant by it, and is named."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path

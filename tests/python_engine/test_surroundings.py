@@ -1,7 +1,5 @@
 """What surrounds a Python project: packages by name and version, and where else modules are imported from."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

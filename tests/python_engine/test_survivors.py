@@ -1,7 +1,5 @@
 """How survivors are confirmed: each row says what is known, and which stage comes next."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Survivors after an edit: which tests are run with them, and what becomes of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests that read a source as text, or look for files, meet each edit of these, whatever code they run."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from pathlib import Path

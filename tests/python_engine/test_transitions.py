@@ -1,7 +1,5 @@
 """The way of a mutant: for each row of the table, what the scheduler does when the job of a stage ends so."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from dataclasses import replace

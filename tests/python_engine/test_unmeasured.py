@@ -1,7 +1,5 @@
 """Mutants that are tested while the tests still run without a mutant."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import aclosing
 from pathlib import Path

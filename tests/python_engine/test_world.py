@@ -1,7 +1,5 @@
 """What of the real tree is mounted into the sandbox: the directories that the sandbox lacks, in every run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

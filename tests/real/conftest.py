@@ -1,7 +1,5 @@
 """What the tests with whole tools share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What one edit has tested again, and what not, with mutmut: a test for each kind of thing that a verdict depends on."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable

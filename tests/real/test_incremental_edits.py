@@ -4,8 +4,6 @@ More of them, and on another project: MSP_BRIDGE_EDITS=200 MSP_BRIDGE_EDITED=/pa
 with cosmic-ray if it is configured there. MSP_BRIDGE_SEED repeats a run that failed, by the seed in its message.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Real code with its own tests: a library of Python, an application of a web framework, and a library of npm."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

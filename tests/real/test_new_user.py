@@ -1,7 +1,5 @@
 """A new user's path: from `pip install` in a bare virtual environment to a job of CI. docker/test_image.py has the image."""
 
-from __future__ import annotations
-
 import email
 import os
 import re

@@ -5,8 +5,6 @@ are not everywhere. There is no Go and no Java in the main ring, which tests gre
 alone, or where these are not installed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """What the tutorials say to type does what they show, with the real tools; their pictures show the same."""
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path

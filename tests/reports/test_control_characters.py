@@ -1,7 +1,5 @@
 """No report that people read has a control character of a project in it: a terminal would execute it."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping
 from pathlib import Path

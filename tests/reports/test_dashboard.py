@@ -1,7 +1,5 @@
 """The upload to a Stryker dashboard: what is sent, to whom, and what each answer means."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What GitHub and GitLab read: each missed mutant on its lines, and no text of a project breaks out of its place."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page shows the report, whatever text is in that. In a real browser, where there is one."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """JUnit XML: a mutant that the tests notice has passed, one that they miss has failed; any text is possible."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree as ET
 

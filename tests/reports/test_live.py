@@ -1,7 +1,5 @@
 """The live page: everything for everybody, at their own pace, for nobody else, and gone with the run."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Shards share out all mutants; merging joins their reports, each mutant with its strongest result."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

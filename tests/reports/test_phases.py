@@ -1,7 +1,5 @@
 """Phases: what is shown, and what is logged, while somebody waits for the first result."""
 
-from __future__ import annotations
-
 import io
 import logging
 import re

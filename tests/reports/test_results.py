@@ -1,7 +1,5 @@
 """The mutation score counts what the tests could have noticed; a diff shows whole lines, and only those that differ."""
 
-from __future__ import annotations
-
 import pytest
 
 from msp_bridge.model import Location, Mutant, Position, Result, Status

@@ -1,7 +1,5 @@
 """A report validates against the published schema, and has what the results have; what is no report is named."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No control character and no lone surrogate of a project reaches a terminal or an encoder."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

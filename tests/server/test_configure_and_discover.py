@@ -1,7 +1,5 @@
 """Transcripts of `configure` and `discover`, and of what holds for every method, over each transport."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

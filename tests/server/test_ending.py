@@ -1,7 +1,5 @@
 """How requests, clients and servers end: whatever had been started has ended by then."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

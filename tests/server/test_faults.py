@@ -1,7 +1,5 @@
 """What goes wrong around a server: clogged clients, ports that are taken, wrong options, and bytes that are no messages."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

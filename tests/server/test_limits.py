@@ -1,7 +1,5 @@
 """What one client, or many, can take from a server has a limit, and an error says which."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from pathlib import Path

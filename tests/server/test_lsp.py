@@ -1,7 +1,5 @@
 """`--dialect lsp`: the life cycle, and what a client gets to see of mutants; lsprotocol checks every message."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """An agent's client, the SDK's own, against the server as users start it, with real mutmut on small projects."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """`serve mcp` while files are edited: which text a mutant is shown in, which results count, what a call selects."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import subprocess

@@ -1,7 +1,5 @@
 """`serve mcp --port`: the SDK's client over a real port; what its calls, cancels, disappearance and a signal do."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import ssl

@@ -1,7 +1,5 @@
 """`serve mcp` by the book of MCP: what is served, refused and left out, and how much of it, on a scripted tool."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """`serve mcp`: the last results, the next survivor, and accepted ones."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path

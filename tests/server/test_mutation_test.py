@@ -1,7 +1,5 @@
 """Transcripts of `mutationTest`, over each transport."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

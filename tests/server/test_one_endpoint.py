@@ -1,7 +1,5 @@
 """Several projects behind one endpoint: one session gets all of their answers, and a broken one spoils none."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Several requests at once: the newest goes first, and none is lost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

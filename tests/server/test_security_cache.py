@@ -1,7 +1,5 @@
 """The cache holds what is run: nobody else may put anything into it."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """docs/explanation/security.md names a test for each claim: they exist, and the limits that it names are those of the code."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

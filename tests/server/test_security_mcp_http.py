@@ -1,7 +1,5 @@
 """`serve mcp --port`: which requests get to MCP, and how much of a server a client may use up."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

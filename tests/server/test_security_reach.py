@@ -1,7 +1,5 @@
 """Clients reach no file outside the root, name no configuration there, and add no word to any command."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """TLS: nothing is sent unencrypted, and a client can recognize the server."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Callable
 from pathlib import Path

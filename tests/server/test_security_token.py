@@ -1,7 +1,5 @@
 """Nobody is served who hasn't shown the token, and nobody learns it from the server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """A page in a browser on the same machine can send bytes to a server on loopback, and gets nothing done with them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

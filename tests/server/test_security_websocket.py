@@ -1,7 +1,5 @@
 """`serve websocket`: the same server as on a socket, one message a frame; its client is that of the package websockets."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """What a bug report needs: every message with its time, and the log; neither ever has a token."""
 
-from __future__ import annotations
-
 import base64
 import json
 import stat

@@ -4,8 +4,6 @@ Some hundred requests by default; `MSP_BRIDGE_SOAK=5000` (and `pytest -s`, for t
 worth of an editor. Statuses are compared with those of the first run, every one of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """What `msp-bridge browse` shows on its screen, for tests that press its keys (textual's pilot)."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from functools import partial

@@ -3,8 +3,6 @@
 Run it as a fuzz target with `make fuzz` (atheris, coverage-guided); `test_bytes_to_answers.py` runs it on generated input.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

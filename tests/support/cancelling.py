@@ -4,8 +4,6 @@ A cancel reaches a task where it waits. So for n = 1, 2, … the work is started
 times, until it comes to its end first. What is left must be nothing, each time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """A real headless browser, for what no reading of a page can show. Driven by its DevTools protocol."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

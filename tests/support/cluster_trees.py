@@ -1,7 +1,5 @@
 """A project of the scripted adapter on a cluster, and what the tests ask of it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """A Dask scheduler and workers on loopback, each a process with a directory and a cache of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -12,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 from attrs import field, frozen
@@ -58,7 +56,7 @@ class Cluster:
         path: str = str(TESTS),
         network: Network | None = None,
         **environment: str,
-    ) -> AsyncIterator[Cluster]:
+    ) -> AsyncIterator[Self]:
         """With workers called `w0`, `w1` …, and modules of theirs on `path`: usually the scripted adapter.
 
         `environment` is added to that of the workers.

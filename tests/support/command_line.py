@@ -1,7 +1,5 @@
 """The command line on a small project of the scripted adapter."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -1,7 +1,5 @@
 """A Connection under test, served in this process, with a test client at its other end."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

@@ -7,8 +7,6 @@ mutants of each project anew, and fails where a fresh process says something els
 and writes the file.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """What the tests of the cosmic-ray adapter share: trees, adapters on them, and cosmic-ray itself to compare with."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

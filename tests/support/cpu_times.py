@@ -3,8 +3,6 @@
 The time of a module's fixtures counts for its first test, and that of a process for the test in which it is waited for.
 """
 
-from __future__ import annotations
-
 import resource
 from collections import Counter
 from collections.abc import Iterator

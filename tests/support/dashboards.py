@@ -1,7 +1,5 @@
 """A server that answers each upload with the same bytes, whatever they are; also one that never answers."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

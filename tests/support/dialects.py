@@ -1,7 +1,5 @@
 """Each protocol as a client speaks it, for tests of what holds in all of them."""
 
-from __future__ import annotations
-
 import abc
 import asyncio
 import contextlib

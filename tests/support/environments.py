@@ -1,7 +1,5 @@
 """Environments: virtual environments of a test's own, in which a tool is missing, old, or broken in some way."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """Servers for the fault injection: a real one over stdio, on a project that nobody but the test itself may change."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Iterable

@@ -1,7 +1,5 @@
 """Figures: what an idle server and all its tools hold: processes, descriptors, memory."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Sequence

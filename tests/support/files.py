@@ -1,7 +1,5 @@
 """Trees of files, written for a test."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

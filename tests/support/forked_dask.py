@@ -4,8 +4,6 @@ Each line of stdin asks for one, in JSON: the command, its arguments, its direct
 the file of its log. The answer is a line with its pid.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

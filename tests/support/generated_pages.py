@@ -3,8 +3,6 @@
 A page has a line `<!-- made from the code: NAME -->`, in whose place the text of `MADE[NAME]` stands on the site.
 """
 
-from __future__ import annotations
-
 import ast
 import html
 import importlib

@@ -1,7 +1,5 @@
 """What the tests of the generic adapter share: a project with a real tool of its own, and adapters on it."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import tomllib

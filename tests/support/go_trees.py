@@ -1,7 +1,5 @@
 """What the tests of the gremlins adapter share: trees, and adapters on them. go and gremlins are the real ones."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

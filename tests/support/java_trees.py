@@ -1,7 +1,5 @@
 """What the tests of the PIT adapter share: trees, and adapters on them. Java, Maven and PIT are the real ones."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil

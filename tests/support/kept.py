@@ -1,7 +1,5 @@
 """A project with kept runs, made without a tool: commands about results run in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A bridge that is killed, of which nothing may be left."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

@@ -3,8 +3,6 @@
 A further tool is one more Kit in KITS: its project, the mutator that turns `+` into `-`, and the harms in its language.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

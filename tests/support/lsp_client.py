@@ -1,7 +1,5 @@
 """An LSP client for the tests: lsprotocol's types check every message of the server."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lsprotocol import converters, types

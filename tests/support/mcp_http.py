@@ -1,7 +1,5 @@
 """`serve mcp --port` in this process, so that a test can shorten its time limits, and its clients: the SDK's own, and plain HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

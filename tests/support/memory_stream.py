@@ -1,8 +1,7 @@
 """MemoryStream: a ByteStream between two parties in one process, with room for a few bytes only, as a real pipe has."""
 
-from __future__ import annotations
-
 import asyncio
+from typing import Self
 
 ROOM = 64 * 1024
 
@@ -56,7 +55,7 @@ class MemoryStream:
         self.closed = False
 
     @classmethod
-    def pair(cls, room: int = ROOM) -> tuple[MemoryStream, MemoryStream]:
+    def pair(cls, room: int = ROOM) -> tuple[Self, Self]:
         one, other = Pipe(room), Pipe(room)
         return cls(one, other), cls(other, one)
 

@@ -1,7 +1,5 @@
 """An MSP client for the tests, written apart from the bridge's own RPC layer, and strict where that is tolerant."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """A trial: a project of its own in a temporary directory, and the mutmut adapter on it."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json
@@ -11,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 from attrs import define, field
@@ -76,7 +74,7 @@ class Trial:
     @contextlib.asynccontextmanager
     async def of(
         cls, source: str | dict[str, bytes], directory: Path, *, here: bool = True, **about: Any
-    ) -> AsyncIterator[Trial]:
+    ) -> AsyncIterator[Self]:
         """On a copy of a tree of tests/projects, or on files. At the end nothing may be left running or written.
 
         `here`: see `asked_here`.

@@ -1,7 +1,5 @@
 """C# solutions for the real Stryker.NET, and whether it is here. Those of the scripted one are in `tests/projects`."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path

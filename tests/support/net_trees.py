@@ -1,7 +1,5 @@
 """What the tests of the Stryker.NET adapter share: the scripted dotnet, and the adapter on a tree."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

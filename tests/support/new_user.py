@@ -1,7 +1,5 @@
 """The path of a new user, from `doctor` to CI, on the example: the same in a virtual environment and in a container."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

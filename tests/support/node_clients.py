@@ -1,7 +1,5 @@
 """Clients written from the protocols' specifications alone, with the JSON-RPC of VS Code, and the project that they test."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

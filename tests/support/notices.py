@@ -1,7 +1,5 @@
 """What an adapter tells beside its mutants."""
 
-from __future__ import annotations
-
 import contextlib
 
 from msp_bridge.adapter import Adapter, Remark, Scope, UnusableFile

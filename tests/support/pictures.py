@@ -1,7 +1,5 @@
 """Takes the pictures of VS Code and of `browse` for docs/images, and makes the extension's icon: `make pictures`."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """Places: a small disk, and a user whom permissions bind; both skip where they can't be had."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """Programs of a few lines, for what needs a process with a single thread, or another parent."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

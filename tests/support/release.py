@@ -1,7 +1,5 @@
 """Check that the version of a release is the same everywhere: `make release`."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

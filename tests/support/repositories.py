@@ -1,7 +1,5 @@
 """Repositories of git for tests, which the configuration of this machine doesn't change."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

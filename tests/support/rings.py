@@ -14,8 +14,6 @@ There are three rings, each within the next:
 `make soak` runs `tests/soak` and `tests/fuzz` for hours instead of seconds.
 """
 
-from __future__ import annotations
-
 import random
 from functools import cache
 from pathlib import Path

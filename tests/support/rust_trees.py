@@ -1,7 +1,5 @@
 """What the tests of the cargo-mutants adapter share: trees, a stand-in for cargo, and adapters on them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Trees of projects whose tools are scripted, and what a workspace over them answers."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Servers under test: a project with a scripted tool, served over memory, stdio or TCP, each by the code that users run."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -5,8 +5,6 @@ zensical is by the authors of the latter, is one wheel with its theme, and check
 forge and the wheel show are staged in `build/site`, with what is made from the code (`support.generated_pages`) and absolute links.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The skips that CI expects: another one fails a run with `--ci`. A plug-in of pytest."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

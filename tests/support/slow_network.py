@@ -6,8 +6,6 @@ swapped, which changes no checksum; so the kernel's own TCP deals with what is l
 and not the kernel's `netem`, which many kernels are built without.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -1,7 +1,5 @@
 """A server on a socket in this process, so that a test can shorten its time limits and lower its other limits."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

@@ -1,7 +1,5 @@
 """Programs for the tests: tools that leave processes behind in every way, and how to find those."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

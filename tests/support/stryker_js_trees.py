@@ -1,7 +1,5 @@
 """What the tests of the StrykerJS adapter share: trees with packages, adapters on them, and what they give."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -5,8 +5,6 @@ A block with `title="NAME"` is a file. A block `console` has commands (`$ …`) 
 follow such blocks, from what the commands print in a terminal with colors.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """A real VS Code with our extension: the web build and the extension host of code-server, in a browser."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The command that installs a package is the project's own, and can be typed as it is."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

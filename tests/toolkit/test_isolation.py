@@ -1,7 +1,5 @@
 """Which parts of isolation a tool's runs have, after its run without a mutant."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

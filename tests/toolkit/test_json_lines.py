@@ -1,7 +1,5 @@
 """A program in another interpreter: every question is answered, or fails with what the program printed last."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sys

@@ -1,7 +1,5 @@
 """Kept answers: used by several processes at once, bounded, and made anew whatever has damaged them."""
 
-from __future__ import annotations
-
 import multiprocessing
 import random
 import sqlite3

@@ -1,13 +1,12 @@
 """SandboxPool: a sandbox belongs to one lease at a time, and no cancel loses one, nor a process beside it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -19,7 +18,7 @@ Pool = SandboxPool[Sandbox, "Clock"]
 class Clock:
     """A process that is kept warm."""
 
-    started: list[Clock]
+    started: list[Self]
 
     def __init__(self) -> None:
         self.closed = False

@@ -1,7 +1,5 @@
 """A cancel at any await of what the toolkit does leaves no lock, no process and no temporary directory."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import aclosing
 from functools import partial

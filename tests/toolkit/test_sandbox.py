@@ -1,8 +1,6 @@
 """Sandbox: the copy equals the source after each refresh, and nothing done to it reaches the source."""
 
-from __future__ import annotations
-
-import multiprocessing
+import multiprocessing.synchronize
 import os
 import socket
 import stat

@@ -1,7 +1,5 @@
 """JobScheduler: the newest request goes first, within the budget, and none waits for ever."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """Looks at a watched tree: after whatever was done to it, a look finds what a walk finds."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import mmap

@@ -1,7 +1,5 @@
 """Configuration: the usual project needs none, and every mistake is an error with its remedy."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What `msp-bridge doctor` shows."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 
 import pytest

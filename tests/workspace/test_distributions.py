@@ -1,7 +1,5 @@
 """What is installed is read as `importlib.metadata` reads it."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import sys

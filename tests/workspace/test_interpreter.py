@@ -1,7 +1,5 @@
 """The project's interpreter is found as the user's own tools find it, though nothing is activated."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import re

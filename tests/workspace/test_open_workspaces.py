@@ -1,7 +1,5 @@
 """Clients share warm tools, a changed configuration gets fresh ones, and none is lost on the way."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

@@ -1,7 +1,5 @@
 """Which tools are set up where, which files each gets, and what is wrong with the others."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Newest first: an older request waits while a newer one makes progress, and only then."""
 
-from __future__ import annotations
-
 import asyncio
 
 from support.scripted_trees import DIGIT, Tree, statuses

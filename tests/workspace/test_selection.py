@@ -1,7 +1,5 @@
 """Selection: whatever way a client names files and mutants, exactly those are meant."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A request discovers once, tests the mutants of that, and looks again only at files that change meanwhile."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence

@@ -1,7 +1,5 @@
 """Targets: what users select by paths, lines and places, and what has changed since a revision of git."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Where below a directory there may be projects."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

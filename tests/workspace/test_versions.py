@@ -1,7 +1,5 @@
 """Which files have changed since a version, and which were merely written."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Requests to several projects: who does which part, and what an error of one means for the others."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 

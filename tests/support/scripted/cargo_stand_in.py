@@ -12,8 +12,6 @@ path, {"locks": true} makes Cargo.lock in its baseline and builds nothing withou
 was changed is changed back.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

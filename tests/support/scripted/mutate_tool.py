@@ -4,8 +4,6 @@
 names the file's content, too: one of a file that has changed since is passed over. Nothing is written into the project.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -12,8 +12,6 @@ DIRECTORY/SCRIPT.json is a list of steps, each an object with one key; `{0}`, `{
 Each run adds a line to DIRECTORY/log: the script's name, the working directory, and the arguments.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -33,8 +33,6 @@ number that is added to them), `repeats` (true: each twice), `leaks` (true: the 
 mutants are started at once).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fnmatch

@@ -3,8 +3,6 @@
 Each writes the file DIRECTORY/NAME-PID when it is ready, so that a test knows when to go on and whom to look for.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
