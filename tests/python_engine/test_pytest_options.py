@@ -30,8 +30,29 @@ ONCE = {
 )
 def test_plugins_neither_repeat_tests_nor_run_them_elsewhere(given, used) -> None:
     option = SimpleNamespace(**given)
-    pytest_options.pytest_cmdline_main(SimpleNamespace(option=option))
+    pytest_options.pytest_cmdline_main(SimpleNamespace(option=option, pluginmanager=pytest.PytestPluginManager()))
     assert vars(option) == used
+
+
+class Reruns:
+    """pytest-rerunfailures beside pytest-xdist, which it counts failures for: by a thread, or in the process alone."""
+
+    class StatusDB:
+        by_thread = False
+
+    class ServerStatusDB(StatusDB):
+        by_thread = True
+
+    def pytest_configure(self, config) -> None:
+        self.failures_db = self.ServerStatusDB()
+
+
+def test_no_thread_counts_failures_for_other_processes(tmp_path) -> None:
+    reruns = Reruns()
+    naming = SimpleNamespace(pytest_addoption=lambda pluginmanager: pluginmanager.register(reruns, "rerunfailures"))
+    options = pytest_options.arguments(["-c", os.devnull, str(tmp_path)])
+    assert pytest.main(options, plugins=[naming, pytest_options]) == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert not reruns.failures_db.by_thread
 
 
 class PluginOptions:

@@ -31,8 +31,13 @@ def pytest_load_initial_conftests(early_config: Any, args: list[str]) -> Generat
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: Any) -> None:
-    """Run tests here, not in the processes of pytest-xdist, and what pytest-benchmark repeats for seconds once."""
+    """Run tests here, not in the processes of pytest-xdist, and what pytest-benchmark repeats for seconds once.
+
+    For these processes pytest-rerunfailures would count in a thread, which no fork has.
+    """
     option = config.option
+    if hasattr(reruns := config.pluginmanager.get_plugin("rerunfailures"), "ServerStatusDB"):
+        reruns.ServerStatusDB = reruns.StatusDB
     if hasattr(option, "numprocesses"):
         option.numprocesses, option.dist, option.tx = 0, "no", []
     if hasattr(option, "benchmark_max_time"):  # not disabled: the tests may look at the benchmark's times
