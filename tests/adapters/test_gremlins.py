@@ -41,6 +41,14 @@ PRICE = {
     "59 ARITHMETIC_BASE -": Status.COMPILE_ERROR,
     "64 ARITHMETIC_BASE -": Status.KILLED,
 }
+FURTHER = (
+    "9 ",
+    "17 ",
+    "38 ",
+    "43 ",
+    "44 ",
+    "59 ",
+)  # lines of it with mutants like others, which the main ring leaves out
 BUILT_ALONE = ("27 INVERT_BITWISE (product|mask)", "24 CONDITIONALS_BOUNDARY >", "30 ARITHMETIC_BASE -")
 STOCK = {
     "10 INVERT_ASSIGNMENTS -=": Status.KILLED,
@@ -101,7 +109,7 @@ def some(mutants: list[Mutant], *keys: str) -> list[Mutant]:
 
 @pytest.mark.parametrize("isolation", ["on", "off"])
 async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
-    tmp_path: Path, isolation: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, isolation: str, monkeypatch: pytest.MonkeyPatch, every_case: bool
 ) -> None:
     if isolation == "off":
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
@@ -112,13 +120,17 @@ async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
         for wanted in BUILT_ALONE:
             results, _ = await results_of(adapter, [mutant for mutant in mutants if key(mutant) == wanted])
             assert {key: result.status for key, result in results.items()} == {wanted: PRICE[wanted]}
+        if not every_case:
+            left_out = [each for each in mutants if each.path == "price/price.go" and key(each).startswith(FURTHER)]
+            mutants = [mutant for mutant in mutants if mutant not in left_out]
         results, failing = await results_of(adapter, mutants)
         by_file = {
             path: {key(mutant): results[key(mutant)].status for mutant in mutants if mutant.path == path}
             for path in dict.fromkeys(mutant.path for mutant in mutants)
         }
     assert notices == failing == tree.differences(TreeState.of(root)) == await running.settled(0) == []
-    assert by_file.pop("price/price.go") == PRICE
+    price = {key: status for key, status in PRICE.items() if every_case or not key.startswith(FURTHER)}
+    assert by_file.pop("price/price.go") == price
     assert by_file.pop("stock/stock.go") == STOCK
     assert {status for statuses in by_file.values() for status in statuses.values()} == {Status.NO_COVERAGE}
     assert list(by_file) == ["internal/text/text.go", "price/price_windows.go"]

@@ -30,6 +30,7 @@ from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
 pytestmark = [needs_pit, pytest.mark.asyncio(loop_scope="module")]
 PRICE, STOCK = "price/src/main/java/example/price/Price.java", "stock/src/main/java/example/stock/Stock.java"
 MINION = "org.pitest.mutationtest.execute.MutationTestMinion"
+WAITS = "steps++; java.util.concurrent.locks.LockSupport.parkNanos(1_000_000);"  # endless, it needs no CPU time
 RATES = "stock/src/main/java/example/stock/Rates.java"
 OF_RATES = {
     RATES: """package example.stock;
@@ -79,6 +80,15 @@ RATES_VERDICTS = {
 }
 
 
+NO_COMPILER = """#!/bin/sh
+# In place of Maven, which takes eight seconds: what it prints.
+echo "[ERROR] COMPILATION ERROR : "
+echo "[ERROR] $PWD/src/test/java/f/FTest.java:[6,42] illegal start of expression"
+echo "[ERROR] Failed to execute goal x: Compilation failure"
+exit 1
+"""
+
+
 @pytest.fixture(scope="module")
 def running() -> RunningProcesses:
     return RunningProcesses()
@@ -90,7 +100,8 @@ async def shop(
 ) -> AsyncIterator[Pit]:
     """One adapter for tests that edit nothing: they share a build."""
     root = copied(tmp_path_factory.mktemp("shop"))
-    for path, text in OF_RATES.items():
+    stock = (root / STOCK).read_text("utf-8")
+    for path, text in (OF_RATES | {STOCK: stock.replace("steps++;", WAITS)}).items():
         (root / path).write_text(text, "utf-8")
     tree = TreeState.of(root)
     async with adapter_on(root, pit_tools) as adapter:
@@ -166,10 +177,12 @@ async def test_a_red_suite_is_named(tmp_path: Path, pit_tools: Path) -> None:
     assert caught.value.failing == ("f.FTest.f",)
 
 
-async def test_a_compile_error_is_named(tmp_path: Path, pit_tools: Path) -> None:
-    root = written(
-        tmp_path / "project", pit_pom(), {path: text.replace("(2,", "(2 -,") for path, text in SMALLEST.items()}
-    )
+@pytest.mark.parametrize("real", [False, True], ids=["a script", "Maven"])
+async def test_a_compile_error_is_named(tmp_path: Path, pit_tools: Path, real: bool) -> None:
+    files = {path: text.replace("(2,", "(2 -,") for path, text in SMALLEST.items()}
+    root = written(tmp_path / "project", pit_pom(), {**files, **({} if real else {"mvnw": NO_COMPILER})})
+    if not real:
+        (root / "mvnw").chmod(0o755)
     async with adapter_on(root, pit_tools) as adapter:
         with pytest.raises(ToolError, match=r"`mvn test-compile` fails: src/test/java/f/FTest.java:\[6,42\] illegal"):
             await discovered(adapter)

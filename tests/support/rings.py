@@ -185,7 +185,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_mutants_of_an_older_gremlins",
         "test_processes_that_tests_start_have_the_mutant[off]",
     ),
-    "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
+    # `test_pit_reading.py` has how errors of the real Maven are read.
+    "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises", "test_a_compile_error_is_named[Maven]"),
     # `test_gremlins.py` has tests that fail isolated, in the same way.
     "adapters/test_pit_isolation.py": ("fail_inside",),
     # The real Maven takes 15 to 45 s of CPU for each; `test_pit_fresh_runs.py` has a script in its place.
