@@ -147,6 +147,7 @@ class Cluster:
         variables = {**os.environ, "PYTHONPATH": self._path, **self._network.environment, **environment}
         directory = self._directory / name
         directory.mkdir(parents=True, exist_ok=True)
+        variables["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"  # it looks at each thread 100 times a second
         variables |= {"MSP_BRIDGE_CACHE": str(directory / "cache"), "DASK_TEMPORARY_DIRECTORY": str(directory)}
         return self._forked((command, arguments, str(directory), variables, str(directory / "log")), variables)
 

@@ -254,6 +254,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "cluster/test_faulty_workers.py": ("test_a_worker_of_another_program",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
     "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
+    # Without isolation: a socket among what importing the project makes has that, and an edit of other made files.
+    "python_engine/test_made_files.py": ("test_it_is_there_after_an_edit[off]",),
     # The same commands with another tool, or on another forge.
     "cli/test_survivors_life.py": ("[stryker-js]",),
     "cli/test_run_docs.py": ("GitLab",),
