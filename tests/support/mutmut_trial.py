@@ -4,10 +4,12 @@ import contextlib
 import importlib
 import json
 import os
+import platform
 import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +25,7 @@ from support.files import written
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 DISCOVER = Mutmut._discover
+VERSIONS = (platform.python_version(), *map(version, ("mutmut", "libcst")))
 
 
 def started_by(processes: set[int], one: psutil.Process) -> bool:
@@ -30,33 +33,39 @@ def started_by(processes: set[int], one: psutil.Process) -> bool:
     return not processes.isdisjoint([one.pid, *(parent.pid for parent in one.parents())])
 
 
-def asked_here(discovery: MutmutDiscovery, project: Project) -> None:
-    """Have mutmut asked in this process which mutants a text has: to import its parser takes half a second each time."""
-    sys.modules.setdefault("msp_bridge_in_project.python_engine.programs", programs)
-    questions: Any = importlib.import_module("adapters.mutmut.programs.questions")
-    configuration = questions.MutmutConfiguration(config_file_of(project))
-    ask, mutants = discovery._program.ask, questions.Mutants()
+class ProgramHere:
+    """In place of mutmut's program: it is asked in this process, where its parser is imported once, not for each project."""
 
-    async def answer(question: Mapping[str, Any], *about: Any) -> Any:
-        if question["do"] != "mutants":
-            return await ask(question, *about)
-        with contextlib.chdir(project.root):
-            configuration.read()
-            return json.loads(json.dumps(questions.answer(question, configuration, mutants)))
+    def __init__(self, discovery: MutmutDiscovery, project: Project) -> None:
+        sys.modules.setdefault("msp_bridge_in_project.python_engine.programs", programs)
+        self._questions: Any = importlib.import_module("adapters.mutmut.programs.questions")
+        self._configuration = self._questions.MutmutConfiguration(config_file_of(project))
+        self._mutants, self._root = self._questions.Mutants(), project.root
+        discovery._versions = VERSIONS
 
-    discovery._program.ask = answer  # type: ignore[method-assign, assignment]
+    async def started(self) -> None:
+        """It runs already."""
+
+    async def ask(self, question: Mapping[str, Any], *about: Any) -> Any:
+        with contextlib.chdir(self._root):
+            if question["do"] == "mutants":  # mutmut's own functions see what was read last, of whatever project
+                self._configuration.read()
+            return json.loads(json.dumps(self._questions.answer(question, self._configuration, self._mutants)))
+
+    async def aclose(self) -> None:
+        """It stays for the next project."""
 
 
 async def discover_here(adapter: Mutmut) -> MutmutDiscovery:
-    """The adapter's discovery, which is `asked_here`."""
-    discovery = await DISCOVER(adapter)
-    if "ask" not in vars(discovery._program):
-        asked_here(discovery, adapter._project)
-    return discovery
+    """The adapter's discovery, with a `ProgramHere` where the project's interpreter is this one."""
+    if "_discovery" not in vars(adapter) and adapter._project.python == Path(sys.executable):
+        adapter._discovery = MutmutDiscovery(adapter._project)
+        adapter._discovery._program = ProgramHere(adapter._discovery, adapter._project)  # type: ignore[assignment]
+    return await DISCOVER(adapter)
 
 
 class AskedHere(Mutmut):
-    """Its discovery is `asked_here`."""
+    """mutmut is asked by `ProgramHere`."""
 
     _discover = discover_here
 
@@ -77,7 +86,7 @@ class Trial:
     ) -> AsyncIterator[Self]:
         """On a copy of a tree of tests/projects, or on files. At the end nothing may be left running or written.
 
-        `here`: see `asked_here`.
+        `here`: see `ProgramHere`.
         """
         root = directory / "project"
         if not root.exists():
