@@ -78,7 +78,7 @@ class Run(SimpleNamespace):
 def test_coverage_is_not_measured_and_no_order_is_random_but_there_is_a_cache(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(
-        "PYTEST_ADDOPTS", "--cov=subject --randomly-seed 5 --random-order-seed=3 --random-order --lf --sw"
+        "PYTEST_ADDOPTS", "--cov=subject --randomly-seed 5 --random-order-seed=3 --random-order --testmon --lf --sw"
     )
     cov, run = PluginOptions(), Run()
     options = pytest_options.arguments(["-c", os.devnull, str(tmp_path)])

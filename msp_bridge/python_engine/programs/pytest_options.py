@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-LEFT_OUT = ("--randomly-dont-reset-seed", "--randomly-dont-reorganize", "--random-order")
+OF_ORDER = ("--randomly-dont-reset-seed", "--randomly-dont-reorganize", "--random-order")
+LEFT_OUT = (*OF_ORDER, "--testmon", "--testmon-forceselect", "--testmon-nocollect", "--testmon-noselect")
 LEFT_OUT_WITH_VALUE = ("--randomly-seed", "--random-order-bucket", "--random-order-seed")
 REMEMBERING = ("lfplugin", "nfplugin")  # write to the cache which tests failed, and which there were
 
