@@ -10,9 +10,9 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from typing import NamedTuple
 
 BOM = "\ufeff"
 LINE_END = re.compile("\r\n?")
@@ -57,8 +57,7 @@ class PythonText:
         return (first + self.with_line_ends(replacement) + last).encode(self.encoding)
 
 
-@dataclass(frozen=True)
-class FileEdit:
+class FileEdit(NamedTuple):
     """`normal[start:end]` of the file whose bytes have `digest` becomes `replacement`."""
 
     path: str  # relative to the project, with `/`

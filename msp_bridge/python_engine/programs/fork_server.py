@@ -39,11 +39,9 @@ import contextlib
 import os
 import select
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ...isolation import descendants, guard
@@ -53,7 +51,7 @@ from .file_edit import FileEdit
 from .job_process import Job, JobProcess
 from .made_files import remove
 from .messages import Ended, JobMessage, Reload, Renew, Stop
-from .world import SCRATCH, World
+from .world import World, new_scratch
 
 
 class ForkServer:
@@ -185,7 +183,7 @@ class ForkServer:
 
     def _fork(self, parts: list[str]) -> JobProcess | None:
         """A process that enters its world and waits for its job. None in that process, when it has its job."""
-        scratch = Path(tempfile.mkdtemp(prefix=SCRATCH))
+        scratch = new_scratch()
         reader, report = os.pipe()
         job, writer = os.pipe()
         ended, began = TestCount(), time.monotonic()
@@ -296,10 +294,11 @@ class ForkServer:
 
     def _clear(self, process: JobProcess) -> None:
         """A process was reaped: end what it left behind, and delete its directory."""
-        if process.namespace is not None:
+        if process.namespace is not None:  # none of its processes has become a child of this one
             process.namespace.end()
-        waiting = set() if self._waiting is None else {self._waiting.pid}
-        descendants.end_strays(self._before | self._running.keys() | waiting)
+        else:
+            waiting = set() if self._waiting is None else {self._waiting.pid}
+            descendants.end_strays(self._before | self._running.keys() | waiting)
         self._world.after_job(process.pid, guarded=process.guarded)
         process.erase()
 

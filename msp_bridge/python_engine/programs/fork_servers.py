@@ -15,7 +15,6 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -82,7 +81,7 @@ class ServerProcess:
 
     def reload(self, segment: Segment) -> Reloaded | None:
         """Give the live functions the code of an edited file; other answers are dropped. None: the server has ended."""
-        self.channel.send(Reload(do="reload", segment=astuple(segment)))
+        self.channel.send(Reload(do="reload", segment=segment))
         return next((answer for answer in self.channel.messages() if answer.get("do") == "reloaded"), None)
 
     def leave(self) -> None:

@@ -143,7 +143,12 @@ class JobProcess:
         return report
 
     def erase(self) -> None:
-        """Delete its directory, also what tests or an overlay have closed to us; the rest goes with the host's."""
+        """Delete its directory, also what tests have closed to us; the rest goes with the host's.
+
+        There is none where it has made that in a layer of its own.
+        """
+        if not os.path.lexists(self.scratch):
+            return
 
         def allow(function: Callable[..., Any], path: str, _error: object) -> None:
             with contextlib.suppress(OSError):

@@ -47,7 +47,7 @@ import sys
 import types
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .class_bodies import PLACE, has_place, place_of, steps
 from .messages import LiveFacts
@@ -65,8 +65,7 @@ class NotLive(Exception):
     """The mutant can't be put into live functions: why."""
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """A part of a file, or the whole file: what is compiled to find a mutant's code objects.
 
     `old[start:end]` becomes `replacement`. `imports` is a statement that imports what the rest of the file imports; it

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 Index = Any  # of a test, as a key: an int, which arrives as a str
-Row = Sequence[Any]  # the fields of a frozen dataclass, in their order
+Row = Sequence[Any]  # the fields of a `NamedTuple` or a frozen dataclass, in their order
 Failure = Sequence[str]  # the test or the module, and its message
 Functions = dict[str, list[str]]  # path to the names of its functions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 
 from .baseline import Baseline, Survivor
 from .channel import IN_SUITE, TargetPlan
@@ -141,9 +141,9 @@ class MutantJobs:
     ) -> JobMessage:
         job: JobMessage = {"id": mutant.request, "work": "mutant", "tests": tests}
         if mutated:
-            job["edit"] = astuple(mutant.edit)
+            job["edit"] = mutant.edit
         if mutated and mutant.path in baseline.facts:
-            job["segment"] = astuple(mutant.change.segment)
+            job["segment"] = mutant.change.segment
         return job
 
     def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
@@ -182,9 +182,9 @@ class MutantJobs:
         job["left_out"] = [baseline.tests[test] for test in left_out]
         tests = [test for test in (range(len(baseline.tests)) if only is None else only) if test not in left_out]
         if mutated:
-            job["edit"] = astuple(mutant.edit)
+            job["edit"] = mutant.edit
         if early is not None and mutant.is_early:
-            job["segment"] = astuple(mutant.change.segment)
+            job["segment"] = mutant.change.segment
         job |= self._limits(baseline, mutant if mutated else None, only, baseline.collecting)
         session = self._session
         if baseline.unmeasured or baseline.fork_unsafe or (session is not None and session.is_old):

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 from ...isolation import guard, kernel, namespaces
@@ -30,6 +31,7 @@ PORTABLE = frozenset({"home"})  # what a job has for itself without the kernel's
 LIMITS = "limits"  # a part of a world, beside those of `isolation`: bounds of what a job may use
 GUARD = "guard"  # likewise; a job without it runs while no other does
 SCRATCH = "m-"  # begins the names of the directories of jobs, in the host's temporary directory
+NUMBERS = count()  # of jobs of this process
 NEVER_KEPT = CACHES | GENERATED
 
 
@@ -129,7 +131,7 @@ class World:
             yield Journal(self._temporary, f"{kept}-tmp", f"{kept}-tmp", left_alone=SCRATCH)
 
     def enter(self, scratch: Path, parts: Collection[str]) -> None:
-        """In a forked process: separate it from all others.
+        """In a forked process: separate it from all others, and make its directory `scratch`.
 
         Raises OSError when that is impossible, as when the user has deleted the project meanwhile.
         """
@@ -138,6 +140,7 @@ class World:
             self._isolated.enter_child(parts, limits)
         self.enter_home(own="home" in parts)
         temporary = scratch / "tmp"
+        scratch.mkdir(mode=0o700)
         temporary.mkdir()
         os.environ["TMPDIR"] = str(temporary)
         tempfile.tempdir = None
@@ -171,6 +174,11 @@ class World:
                 journal.undo()
             if self._isolated is not None:  # jobs have a layer of their own: this one was an exception
                 self._journals.clear()
+
+
+def new_scratch() -> Path:
+    """The name of a directory for one job of this process. It is made in the world of that: most often in a layer."""
+    return Path(tempfile.gettempdir(), f"{SCRATCH}{os.getpid()}-{next(NUMBERS)}")
 
 
 def _left_out(root: str, sandbox: str) -> list[str]:
