@@ -322,10 +322,9 @@ class Baseline:
             mask |= found.get(line, 0)
         return self._sorted(mask)
 
-    def files_of(self, tests: Iterable[int]) -> frozenset[str] | None:
-        """The test files that have them; None where that is all of them."""
-        files = frozenset(file_of(self.tests[test]) for test in tests)
-        return files if any(file_of(test) not in files for test in self.tests) else None
+    def files_of(self, tests: Iterable[int]) -> frozenset[str]:
+        """The test files that have them."""
+        return frozenset(file_of(self.tests[test]) for test in tests)
 
     def candidates(self, path: str, lines: Iterable[int]) -> list[int]:
         """`covering`, and after it the tests that may run the lines in another process, or read them."""

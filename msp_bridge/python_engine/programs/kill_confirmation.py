@@ -116,7 +116,7 @@ class KillConfirmation:
         report = answer["report"]
         if mutant.stage is Stage.SUITE_CONTROL:
             return self._seen_of_suite(killer, report)
-        if report is None or report.get("failure", True):  # or the tests didn't come to their end
+        if report is None or report.get("failure", True) or not report.get("tests"):  # or it did not come to the test
             mutant.timed_out |= answer["kill_reason"] == "timeout"
             return Seen.FAILED_LATE if self._may_be_late(mutant, killer) else Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):

@@ -11,10 +11,11 @@ the rows of a parametrized test. The first of them runs always, the others withi
 and its collection take, in which a further test file counts as one of all that are collected.
 
 They run in a process of their own: in that of the suite they could change what the others find. It collects their files
-only: in a large project, the collection of all tests takes longer than most mutants. A test that fails there is
-confirmed by a run alone, but for the first, which nothing ran before. Its control collects the same files, as one of
-them may need what another sets up when it is imported. Where the process ends before its tests, as when a file can't be
-imported, that is a kill only if a control has shown that these files can be collected; else the suite decides.
+only, and in these the tests that it runs: the collection of all tests takes longer than most mutants. A test that fails
+there is confirmed by a run alone, but for the first, which nothing ran before. Its control collects the same files, as
+one of them may need what another sets up when it is imported. Where the process ends before its tests, as when a file
+can't be imported, that is a kill only if a control has shown that these files can be collected; else the suite decides,
+and so it does where none of these tests is there.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Any, NoReturn, TypeVar
 
 import _pytest.assertion.rewrite
@@ -35,13 +36,20 @@ from .job_process import Job
 from .live_code import NotLive
 from .live_server import Collecting, Live, relative
 from .loaded_modules import loaded_files
-from .messages import Collected, JobMessage, Report
+from .messages import Collected, Report
 from .pytest_options import arguments
 from .pytest_session import TestFailure, Work, rows, run_until_failure, silence
 from .server_connection import ServerConnection, begin_group
 from .world import World
 
 T = TypeVar("T")
+
+
+def _way_to(test: str) -> Iterator[str]:
+    """The names of the classes around a test, from the outermost on, and that of its function."""
+    file, _, name = test.partition("::")
+    return (f"{file}::{part}" for part in accumulate(name.partition("[")[0].split("::"), "{}::{}".format))
+
 
 read_beside_plugins(_pytest.assertion.rewrite)
 
@@ -104,11 +112,13 @@ class Fresh(Collecting):
         self._channel, self._plan, self._world, self._others = channel, plan, world, list(others)
         self.job: Job | None = None
         self._start = 0.0
+        self._wanted = frozenset[str]()  # the tests of its job, and the classes around them
         self._dependencies: DependencyTrace | None = None  # of a job
 
     def begin(self, job: Job, start: float) -> None:
         """Be the plugin of `job`, which has begun at `start` (`time.perf_counter`)."""
         self.job, self._start = job, start
+        self._wanted = frozenset(chain.from_iterable(map(_way_to, job.message.get("only") or ())))
         silence(self._plan, job.message)
         if job.message["work"] == "mutant" and self._dependencies is None:
             self._dependencies = DependencyTrace.of(self._plan, self._world.root)
@@ -152,22 +162,31 @@ class Fresh(Collecting):
     @pytest.hookimpl(tryfirst=True)
     def pytest_make_collect_report(self, collector: Any) -> pytest.CollectReport | None:
         """Leave out the test files that its job does not ask for. A package is more than a file of tests."""
-        files = None if self.job is None else self.job.message.get("files")
-        if files is None or not isinstance(collector, pytest.File) or collector.path.name == "__init__.py":
+        if not isinstance(collector, pytest.File) or collector.path.name == "__init__.py":
             return None
-        if relative(collector) in files:
+        if self._files is None or relative(collector) in self._files:
             return None
         return pytest.CollectReport(collector.nodeid, "passed", None, [])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(self, collector: Any, name: str) -> list[Any] | None:
+        """Leave out the functions and classes in its files that its job does not ask for."""
+        return None if self._files is None or f"{collector.nodeid}::{name}" in self._wanted else []
 
     @pytest.hookimpl(wrapper=True)
     def pytest_generate_tests(self, metafunc: Any) -> Generator[None, None, None]:
         """Leave out rows that its job does not ask for, but for one: to make thousands of tests takes seconds."""
         yield
-        message: JobMessage = {} if self.job is None else self.job.message
-        name, only, calls = metafunc.definition.nodeid, message.get("only"), getattr(metafunc, "_calls", None)
-        if only is not None and message.get("files") is not None and calls:
+        name, calls = metafunc.definition.nodeid, getattr(metafunc, "_calls", None)
+        if self.job is not None and self._files is not None and calls:
+            only = self.job.message["only"] or ()
             wanted = {test.removeprefix(name) for test in only}  # a row may have no part in the name of its test
             metafunc._calls = [call for call in calls if (f"[{call.id}]" if call.id else "") in wanted] or calls[:1]
+
+    @property
+    def _files(self) -> Sequence[str] | None:
+        """The test files that its job asks for; None: all, and all that is in them."""
+        return None if self.job is None else self.job.message.get("files")
 
     def begun(self, session: Any) -> tuple[Job, Work] | None:
         """Call `Collecting.begun`. An early server that comes to its tests holds nothing."""
@@ -220,7 +239,7 @@ class Fresh(Collecting):
         return fork() if self._dependencies is None else self._dependencies.without(fork)
 
     def _work(self, session: Any, job: Job) -> Work:
-        if session.testsfailed or not self.items:
+        if session.testsfailed or not (self.items or self._files):
             return self.report(
                 int(pytest.ExitCode.TESTS_FAILED if session.testsfailed else pytest.ExitCode.NO_TESTS_COLLECTED)
             )
