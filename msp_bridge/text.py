@@ -64,7 +64,7 @@ def shortened(text: str, most: int) -> str:
 
 def encodable(text: str) -> str:
     """`text` that every Unicode encoding takes: lone surrogates as escapes."""
-    return SURROGATES.sub(_escape, text)
+    return text if text.isascii() else SURROGATES.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

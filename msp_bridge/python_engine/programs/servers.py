@@ -13,6 +13,8 @@ of the test files already.
 
 from __future__ import annotations
 
+import encodings.idna
+import encodings.unicode_escape  # noqa: F401  here, not at the first use in each job: by sockets, and by names of rows
 import gc
 import os
 import threading
