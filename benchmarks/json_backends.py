@@ -11,7 +11,7 @@ from attrs import asdict, frozen
 
 from benchmarks.laboratory import Laboratory, RealProject, SetUpFailed
 from benchmarks.measuring import Comparison, Go, Values, alternate, compare
-from msp_bridge.dialects import msp_types as msp
+from msp_bridge.dialects import msp
 from msp_bridge.model import Location, Position, Status
 
 ROUNDS = 15

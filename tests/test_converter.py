@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from msp_bridge import model
-from msp_bridge.dialects import msp_types as msp
+from msp_bridge.dialects import msp
 from msp_bridge.dialects.converter import MAX_SHOWN, StrictConverter, Token, WrongShape, camel_case, reads
 from msp_bridge.dialects.msp import to_discover, to_test, wire_files, wire_result
 from msp_bridge.jsonrpc.messages import RpcError

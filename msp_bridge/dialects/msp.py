@@ -1,20 +1,76 @@
-"""The MSP 0.4 dialect: its methods, the wire's params to a Selection, and mutants and results to the wire."""
+"""The MSP 0.4 dialect: its methods, the wire's params to a Selection, and mutants and results to the wire.
+
+The params are as the specification names them, in lsprotocol's style: attrs classes, snake_case fields. On the wire the
+fields are camelCase, and absent when None. Positions and locations are the model's own. The params are not compared and
+have no `repr`: attrs would compile that for each of them while an editor waits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from attrs import frozen
+
 from msp_bridge import model
-from msp_bridge.dialects import msp_types as msp
 from msp_bridge.dialects.converter import STRICT, reads
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.jsonrpc.connection import Method, Service
+from msp_bridge.model import Location
 from msp_bridge.notices import Told, UnusableFile
 from msp_bridge.rows import mutant_fields, outcome_fields
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
+VERSION = "0.4.0"  # the VS Code client compares the whole string
 PROGRESS = "reportMutationTestProgress"
+
+
+@frozen(eq=False, repr=False)
+class FileRange:
+    """A file, a part of one, or a directory, whose path ends in `/` ("Targeting mutants")."""
+
+    path: str
+    range: Location | None = None
+
+
+@frozen(eq=False, repr=False)
+class ConfigureParams:
+    """`configure`: the tool's or the bridge's configuration file, absolute or relative to the working directory."""
+
+    config_file_path: str | None = None
+
+
+@frozen(eq=False, repr=False)
+class DiscoverParams:
+    """`discover`: where to look; the whole project when absent."""
+
+    files: list[FileRange] | None = None
+
+
+@frozen(eq=False, repr=False)
+class DiscoveredMutant:
+    """A mutant before its test."""
+
+    id: str
+    location: Location
+    mutator_name: str
+    description: str | None = None
+    replacement: str | None = None
+
+
+@frozen(eq=False, repr=False)
+class DiscoveredFile:
+    """The mutants of one file."""
+
+    mutants: list[DiscoveredMutant]
+
+
+@frozen(eq=False, repr=False)
+class MutationTestParams:
+    """`mutationTest`: `mutants` wins over `files`; the whole project when both are absent."""
+
+    files: list[FileRange] | None = None
+    mutants: dict[str, DiscoveredFile] | None = None
 
 
 class Msp(Dialect):
@@ -33,15 +89,15 @@ class Msp(Dialect):
         """`configure` is sequential: requests behind it count on it. A client may send 100,000 paths, or mutants."""
         return Service(
             {
-                "configure": Method(self._configure, reads(msp.ConfigureParams), sequential=True),
+                "configure": Method(self._configure, reads(ConfigureParams), sequential=True),
                 "discover": Method(self._discover, to_discover, large=True),
                 "mutationTest": Method(self._mutation_test, to_test, large=True),
             }
         )
 
-    async def _configure(self, params: msp.ConfigureParams) -> Any:
+    async def _configure(self, params: ConfigureParams) -> Any:
         self._session = await self._session.configured(params.config_file_path)
-        return {"version": msp.VERSION}
+        return {"version": VERSION}
 
     async def _discover(self, selection: Selection) -> Any:
         found: list[tuple[str, Any]] = []
@@ -70,12 +126,12 @@ class Msp(Dialect):
 
 def to_discover(params: Any) -> Selection:
     """The selection of the params of `discover`. Raises RpcError."""
-    return _files(STRICT.params(params, msp.DiscoverParams).files)
+    return _files(STRICT.params(params, DiscoverParams).files)
 
 
 def to_test(params: Any) -> Selection:
     """The selection of the params of `mutationTest`: `mutants` wins over `files`. Raises RpcError."""
-    selected = STRICT.params(params, msp.MutationTestParams)
+    selected = STRICT.params(params, MutationTestParams)
     if selected.mutants is None:
         return _files(selected.files)
     return Selection(
@@ -100,7 +156,7 @@ def wire_files(mutants: Iterable[tuple[str, Any]], named: Iterable[str] = ()) ->
     return {"files": found}
 
 
-def _files(files: list[msp.FileRange] | None) -> Selection:
+def _files(files: list[FileRange] | None) -> Selection:
     if files is None:
         return Selection()
     return Selection(targets=tuple(Target(file.path, file.range) for file in files))

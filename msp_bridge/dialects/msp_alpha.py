@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import re
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, ClassVar
 
 from attrs import frozen
@@ -91,7 +91,11 @@ class MspAlpha(Dialect):
 
     async def _initialize(self, params: InitializeParams) -> Any:
         _check_version(params.client_info.version)
-        self._session = await self._session.configured(_configuration(params.config_uri))
+        path = None if params.config_uri is None else path_of(params.config_uri)
+        if params.config_uri is not None and path is None:
+            text = f"params.configUri: must be a file URI such as file:///a/b, not {params.config_uri[:80]!r}"
+            raise RpcError(ErrorCode.INVALID_PARAMS, text)
+        self._session = await self._session.configured(path)
         self._handshake.done = True
         partial = {"partialResults": True}
         capabilities = {"instrumentationProvider": partial, "mutationTestProvider": partial}
@@ -120,8 +124,21 @@ class MspAlpha(Dialect):
         return await self._delivered(results(), wanted.token, told)
 
     def _wanted(self, params: Any) -> Wanted:
+        """The selection of `glob_patterns`: a pattern is also the name of a file: `app/[id].ts` may be one."""
         given = STRICT.params(params, GlobParams)
-        return Wanted(_selection(given), given.partial_result_token)
+        globs = given.glob_patterns
+        if globs is None:
+            return Wanted(Selection(), given.partial_result_token)
+        if len(globs) > MAX_GLOBS:
+            text = f"params.globPatterns: at most {MAX_GLOBS} are taken, not {len(globs)}: name directories instead"
+            raise RpcError(ErrorCode.INVALID_PARAMS, text)
+        targets: list[Target] = []
+        for at, glob in enumerate(globs):
+            try:
+                targets += (Target(glob), Target.matching(glob))
+            except ValueError as error:
+                raise RpcError(ErrorCode.INVALID_PARAMS, f"params.globPatterns[{at}]: {error}") from None
+        return Wanted(Selection(targets=tuple(targets)), given.partial_result_token)
 
     async def _delivered(self, results: AsyncGenerator[Sequence[Any], None], token: Token | None, told: Told) -> Any:
         """The answer: all results, or none of them when there is a token to report them against.
@@ -140,14 +157,6 @@ class MspAlpha(Dialect):
         return answer
 
 
-def _configuration(uri: str | None) -> str | None:
-    path = None if uri is None else path_of(uri)
-    if uri is not None and path is None:
-        text = f"params.configUri: must be a file URI such as file:///a/b, not {uri[:80]!r}"
-        raise RpcError(ErrorCode.INVALID_PARAMS, text)
-    return path
-
-
 def _check_version(version: str) -> None:
     """Versions of the same major number are compatible, 0 too ("Version handshake")."""
     parsed = SEMANTIC_VERSION.fullmatch(version)
@@ -157,22 +166,3 @@ def _check_version(version: str) -> None:
     if int(parsed[1]) != 0:
         text = f"the server speaks version {VERSION} of the protocol, and the client {version[:40]}: use one of 0.x.x"
         raise RpcError(Code.UNKNOWN_PROTOCOL_VERSION, text)
-
-
-def _selection(wanted: GlobParams) -> Selection:
-    """A pattern is also the name of a file: `app/[id].ts` may be one."""
-    if wanted.glob_patterns is None:
-        return Selection()
-    if len(wanted.glob_patterns) > MAX_GLOBS:
-        text = f"params.globPatterns: at most {MAX_GLOBS} are taken, not {len(wanted.glob_patterns)}"
-        raise RpcError(ErrorCode.INVALID_PARAMS, f"{text}: name directories instead")
-    return Selection(targets=tuple(_targets(wanted.glob_patterns)))
-
-
-def _targets(globs: Iterable[str]) -> Iterable[Target]:
-    for at, glob in enumerate(globs):
-        yield Target(glob)
-        try:
-            yield Target.matching(glob)
-        except ValueError as error:
-            raise RpcError(ErrorCode.INVALID_PARAMS, f"params.globPatterns[{at}]: {error}") from None

@@ -181,7 +181,9 @@ class Mtp(Dialect):
             for file in told.of(UnusableFile):
                 request.missing.pop(f"{GROUP}{file.path}", None)
             await self._notify(request, [{"parent": None, "node": _gone(node)} for node in request.missing.values()])
-            await self._notify(request, [self._unusable(file) for file in told.of(UnusableFile)])
+            for file in told.of(UnusableFile):
+                node = {**self._group(file.path), "execution-state": "error", "error.message": str(file)}
+                await self._notify(request, [{"parent": None, "node": node}])
             await self._notify(request, None)
             for remark in told.remarks:
                 await self._client.notify("client/log", {"level": "Information", "message": one_line(remark)})
@@ -255,10 +257,6 @@ class Mtp(Dialect):
             "execution-state": "discovered",
             "traits": [],
         }
-
-    def _unusable(self, file: UnusableFile) -> Any:
-        node = {**self._group(file.path), "execution-state": "error", "error.message": str(file)}
-        return {"parent": None, "node": node}
 
     def _node(self, mutant: Mutant, state: str) -> Node:
         start, end = mutant.location.start, mutant.location.end

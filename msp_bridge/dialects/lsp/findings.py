@@ -104,7 +104,11 @@ class MutantFinding:
             lines.append(result.status_reason.strip().partition("\n")[0])
         if self.version in outdated:
             lines.append(f"outdated: {outdated[self.version]} has changed since")
-        lines.append(_fenced(mutant_diff(source, result.mutant) or self.message))
+        diff = mutant_diff(source, result.mutant) or self.message
+        fence = "```"
+        while fence in diff:
+            fence += "`"
+        lines.append(f"{fence}diff\n{diff.rstrip()}\n{fence}")
         for title, tests in (("killed by", result.killed_by), ("covered by", result.covered_by)):
             if tests:
                 lines.append(f"{title} {enumerated(tests, MAX_TESTS, _code)}")
@@ -319,10 +323,3 @@ def _quoted(code: str) -> str:
 def _code(text: str) -> str:
     text = one_line(text)
     return f"`{text}`" if "`" not in text else f"`` {text} ``"
-
-
-def _fenced(diff: str) -> str:
-    fence = "```"
-    while fence in diff:
-        fence += "`"
-    return f"{fence}diff\n{diff.rstrip()}\n{fence}"
