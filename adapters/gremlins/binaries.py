@@ -96,13 +96,10 @@ class MutatedBinaries:
     def groups(self, package: Package, mutants: Sequence[Mutant]) -> tuple[list[list[Mutant]], list[Mutant]]:
         """Return the groups that may share a binary, and the mutants that have to be alone. Blocks."""
         together = [mutant for mutant in mutants if not mutant.handle.alone]
-        if len(together) < MIN_TOGETHER or self._looks_at_callers(package):
+        files = (self.go.root / package.directory / name for name in package.files)
+        if len(together) < MIN_TOGETHER or any(LOOKS_AT_CALLERS.search(reading.content(file)) for file in files):
             return [], list(mutants)
         return _limited(together), [mutant for mutant in mutants if mutant.handle.alone]
-
-    def _looks_at_callers(self, package: Package) -> bool:
-        files = (self.go.root / package.directory / name for name in package.files)
-        return any(LOOKS_AT_CALLERS.search(reading.content(file)) for file in files)
 
     async def alone(self, tested: Package, mutant: Mutant) -> Built:
         """Build the tests of `tested` with `mutant`."""

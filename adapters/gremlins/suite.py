@@ -171,7 +171,10 @@ class SuiteMeasurement:
             outcomes: list[Outcome] = []
 
             async def passes(suite: Suite = suite, outcomes: list[Outcome] = outcomes) -> bool:
-                outcomes.append(await self._together(suite, place))
+                arguments = [each for each in suite.arguments() if each != "-test.failfast"]
+                measured = [str(suite.binary), *arguments, f"-test.coverprofile={place / TOGETHER}.profile"]
+                argv = ["sh", "-c", TIMED, "sh", *measured]
+                outcomes.append(await self.runner.run(suite.package, argv, seconds=SUITE_LIMIT_S))
                 return outcomes[-1].code == 0
 
             if await self.runner.isolation.decide(passes):
@@ -185,12 +188,6 @@ class SuiteMeasurement:
             failing = (*suite.failing, *(FailingTest(test, outcomes[0].reason) for test in failed))
             suite = evolve(suite, tests=tuple(test for test in suite.tests if test not in failed), failing=failing)
         raise self._error(suite.package, "fail without any mutant", outcomes[0].reason, outcomes[0].failed)
-
-    async def _together(self, suite: Suite, place: Path) -> Outcome:
-        arguments = [each for each in suite.arguments() if each != "-test.failfast"]
-        measured = [str(suite.binary), *arguments, f"-test.coverprofile={place / TOGETHER}.profile"]
-        argv = ["sh", "-c", TIMED, "sh", *measured]
-        return await self.runner.run(suite.package, argv, seconds=SUITE_LIMIT_S)
 
     async def _alone(self, suite: Suite, place: Path) -> Suite:
         names = {test: str(number) for number, test in enumerate(suite.tests, 1)}

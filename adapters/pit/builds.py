@@ -164,12 +164,9 @@ class Builds:
         except BaseException:
             await in_thread(shutil.rmtree, temporary, True)
             raise
-        return Build(sandbox, self._tools, self._answers, modules, temporary, self._world_of(sandbox))
-
-    def _world_of(self, sandbox: Sandbox) -> World:
         if sandbox.path not in self._worlds:
             self._worlds[sandbox.path] = World(sandbox.path, self._root)
-        return self._worlds[sandbox.path]
+        return Build(sandbox, self._tools, self._answers, modules, temporary, self._worlds[sandbox.path])
 
     @shields
     async def aclose(self) -> None:

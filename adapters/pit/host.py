@@ -230,7 +230,10 @@ class Host:
         report_phase(BASELINE)
         known, parts = await in_thread(self._known), self._parts
         if not await self._world.decide(partial(self._is_measured, known)):
-            raise _baseline_error(self._failure)
+            failing = failing_tests(self._failure["printed"])
+            named = ", ".join(failing[:SHOWN_TESTS]) + (" …" if len(failing) > SHOWN_TESTS else "")
+            problem = f"tests fail without any mutant: {named or self._failure['error'][:SHOWN_CHARS]}"
+            raise BaselineError(problem, "make `mvn test` pass first", failing)
         answer = _checked(self._measurement)
         names = answer["names"]
         if self._kept is not None and answer["keep"] is not None and parts == self._parts:
@@ -305,10 +308,3 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
         text = " ".join(answer["error"].split())[:SHOWN_CHARS]
         raise ToolError(f"PIT fails: {text}", "run `mvn pitest:mutationCoverage`, which says more")
     return answer
-
-
-def _baseline_error(answer: Mapping[str, Any]) -> BaselineError:
-    failing = failing_tests(answer["printed"])
-    named = ", ".join(failing[:SHOWN_TESTS]) + (" …" if len(failing) > SHOWN_TESTS else "")
-    problem = f"tests fail without any mutant: {named or answer['error'][:SHOWN_CHARS]}"
-    return BaselineError(problem, "make `mvn test` pass first", failing)

@@ -90,7 +90,9 @@ class TestHost(Host):
                     await self._cancel()
                     break
             if self.over:
-                await self._terminate()
+                await self._send("TestSession.Terminate", "null")
+                async with at_most(SHUTDOWN_S):
+                    await self._link.tree.exited()
         except (OSError, asyncio.IncompleteReadError):
             await self._ended()
 
@@ -133,11 +135,6 @@ class TestHost(Host):
         async with at_most(CANCEL_S):
             while not self.over:
                 self.take(*await self._receive())
-
-    async def _terminate(self) -> None:
-        await self._send("TestSession.Terminate", "null")
-        async with at_most(SHUTDOWN_S):
-            await self._link.tree.exited()
 
     async def _send(self, kind: str, payload: str) -> None:
         version = f'"Version":{self._version},' if self._version else ""

@@ -24,7 +24,6 @@ from msp_bridge.writing import writing_to
 
 if TYPE_CHECKING:
     from msp_bridge.cli.socket_options import SocketOptions
-    from msp_bridge.mcp.server import AgentServer
 
 # A result is a few small objects that are gone when it is sent: looking for cycles in them is a fifth of its cost.
 GC_THRESHOLDS = (20_000, 10, 10)
@@ -129,7 +128,11 @@ def _serving_one(
 
 def _serve_agents(values: Mapping[str, Any], token: str | None) -> None:
     """Serve agents. On stdio, a client may start the server anywhere in the project, as people start `run`."""
-    server_class = _agent_server_class()
+    from msp_bridge.toolkit.install import of_extra
+
+    with of_extra("mcp", "`serve mcp` needs the SDK of the Model Context Protocol, version 2.3 or newer"):
+        from msp_bridge.mcp.server import AgentServer
+
     socket_options = None if values["port"] is None else _socket_options(values, token)
     if socket_options is not None and socket_options.token is None:
         raise click.UsageError(
@@ -140,19 +143,11 @@ def _serve_agents(values: Mapping[str, Any], token: str | None) -> None:
     trace = _trace(outside(options.root, values["trace"], "--trace"))
     options.start_logging("warning" if socket_options is None else "info")
     workspaces = _workspaces(options)
-    server = server_class(options.root, workspaces)
+    server = AgentServer(options.root, workspaces)
     if socket_options is None:
         asyncio.run(serve_on_stdio("MCP", server.serve, workspaces, trace))
     else:
         asyncio.run(socket_options.serve_agents(server, workspaces, trace))
-
-
-def _agent_server_class() -> type[AgentServer]:
-    from msp_bridge.toolkit.install import of_extra
-
-    with of_extra("mcp", "`serve mcp` needs the SDK of the Model Context Protocol, version 2.3 or newer"):
-        from msp_bridge.mcp.server import AgentServer
-    return AgentServer
 
 
 def _workspaces(options: Options, *, anywhere: bool = False) -> OpenWorkspaces:

@@ -195,7 +195,11 @@ class Refresh:
         if is_overlaid(path, self.overlaid):
             self._note_overlaid(path, entry, old, seen)
         elif entry.kind is Kind.LINK:
-            self._update_link(path, entry, there, old, seen)
+            if there is None or there.target != entry.target:
+                if there is not None:
+                    os.unlink(f"{self.target}/{path}")
+                os.symlink(entry.target, f"{self.target}/{path}")
+            self._note(path, Record(Kind.LINK, entry.stamp, _text_digest(entry.target), seen, None), old)
         elif old and there and self._is_intact(path, there, old) and self._is_unchanged(path, entry, old, seen):
             record = self.manifest.records[path]  # the usual case
             if record.copy != there.stamp or record.is_young:
@@ -238,13 +242,6 @@ class Refresh:
         stamp = (0, 0, 0, 0, entry.stamp[4])  # its times change with what is in it
         self.manifest.records[path] = Record(Kind.DIRECTORY, stamp, "", 0, None)
         self.wrote = self.wrote or path not in self.old.records
-
-    def _update_link(self, path: str, entry: Entry, there: Entry | None, old: Record | None, seen: int) -> None:
-        if there is None or there.target != entry.target:
-            if there is not None:
-                os.unlink(f"{self.target}/{path}")
-            os.symlink(entry.target, f"{self.target}/{path}")
-        self._note(path, Record(Kind.LINK, entry.stamp, _text_digest(entry.target), seen, None), old)
 
     def _update_file(self, path: str, entry: Entry, old: Record | None, seen: int) -> None:
         source, target = f"{self.root}/{path}", f"{self.target}/{path}"
