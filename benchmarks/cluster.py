@@ -25,7 +25,7 @@ from benchmarks.measuring import Comparison, Series, cpu_of
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
 from msp_bridge.cluster import behind_cluster
 from msp_bridge.cluster.chunks import Chunks
-from msp_bridge.environment.plugins import installed, load
+from msp_bridge.environment.distributions import installed, load
 from msp_bridge.text import counted
 
 ROUNDS = 3

@@ -13,8 +13,8 @@ from msp_bridge.environment.cache import cache_of, make_private
 from msp_bridge.errors import CommandLineError, ConfigurationError, suggestion
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.accepted import AcceptedSurvivors
-from msp_bridge.reports.content import MutantContent
 from msp_bridge.reports.kept import FOLDER, STARTED, WHOLE, KeptReports, LastResult, joined, last_results, started
+from msp_bridge.reports.results import MutantContent
 from msp_bridge.reports.standard import Report, report
 from msp_bridge.reports.terminal import Sources
 from msp_bridge.workspace.targets import select

@@ -7,9 +7,8 @@ import logging
 import socket
 from typing import Any
 
-from msp_bridge.access.accepting import serve_connections
 from msp_bridge.access.addresses import Addresses
-from msp_bridge.access.gate import ClientRejected, ConnectionGate
+from msp_bridge.access.gate import ClientRejected, ConnectionGate, serve_connections
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.jsonrpc.trace import PeerTrace, Trace
 from msp_bridge.server import answer, until_signal

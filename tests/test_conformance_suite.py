@@ -61,7 +61,7 @@ async def test_an_adapter_that_keeps_its_promises_passes(project: Project, entri
 async def test_a_broken_promise_is_reported(
     project: Project, entries: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("msp_bridge.testing.left_behind.MAX_LOOKS", 10)
+    monkeypatch.setattr("msp_bridge.testing.conformance.MAX_LOOKS", 10)
     script(project, **entries)
     with pytest.raises(AssertionError, match=says):
         await check_adapter(Scripted, project)

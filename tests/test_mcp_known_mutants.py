@@ -8,7 +8,7 @@ import pytest
 
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BaselineError, SeveralErrors, ToolError
-from msp_bridge.mcp import progress as progress_module
+from msp_bridge.mcp import running_calls
 from msp_bridge.mcp.answers import (
     MAX_CODE,
     MAX_LIST,
@@ -20,7 +20,7 @@ from msp_bridge.mcp.answers import (
     fitting,
 )
 from msp_bridge.mcp.known_mutants import KnownMutants
-from msp_bridge.mcp.progress import CallProgress
+from msp_bridge.mcp.running_calls import CallProgress
 from msp_bridge.mcp.tools import TOOLS
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.reports.results import most_telling
@@ -73,7 +73,7 @@ async def test_what_was_not_tested_goes_first_then_what_survived(tmp_path: Path)
 
 
 async def test_progress_increases_also_while_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_module, "BEAT_S", 0)
+    monkeypatch.setattr(running_calls, "BEAT_S", 0)
     numbers: list[float] = []
 
     async def report(number: float, total: float | None, message: str) -> None:
@@ -95,7 +95,7 @@ async def test_progress_increases_also_while_nothing_is_found(monkeypatch: pytes
 
 async def test_what_was_done_last_is_reported_to_a_client_that_reads_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report that was on its way when the call ended was dropped, and not sent again."""
-    monkeypatch.setattr(progress_module, "BEAT_S", 0)
+    monkeypatch.setattr(running_calls, "BEAT_S", 0)
     reads, writing = asyncio.Event(), asyncio.Event()
     sent: list[tuple[float, str]] = []
 

@@ -11,7 +11,7 @@ from msp_bridge.adapter import BaselineError, Mutant, Result, Status
 from msp_bridge.isolation import namespaces
 from msp_bridge.source import SourceText
 from msp_bridge.testing import Difference, Oracle, pytest_command
-from msp_bridge.testing.left_behind import TreeState
+from msp_bridge.testing.conformance import TreeState
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef unused():\n    return 'ä😀' + 1\n"
 TESTS = """

@@ -33,9 +33,8 @@ from .configuration import NAMES, REQUIREMENT, CosmicRayConfiguration, find, pro
 if TYPE_CHECKING:
     from msp_bridge.python_engine import TestPlan
 
-    from .command import TestCommand
+    from .command import CommandRunner, TestCommand
     from .discovery import CosmicRayDiscovery
-    from .runner import CommandRunner
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +86,7 @@ class CosmicRay(PythonAdapter):
 
     @cached_property
     def _runner(self) -> CommandRunner:
-        from .runner import CommandRunner
+        from .command import CommandRunner
 
         return CommandRunner(self._project)
 

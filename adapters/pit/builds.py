@@ -32,8 +32,8 @@ from msp_bridge.toolkit.kept_answers import KeptAnswers
 from .host import Host
 from .kept import KeptCoverage
 from .maven import Module, compile_modules
+from .testers import World
 from .tool import Tools
-from .world import World
 
 POM, EFFECTIVE_POM = "pom.xml", "effective-pom.xml"
 TARGET = "target"  # the directory that Maven builds in, as long as no pom says otherwise

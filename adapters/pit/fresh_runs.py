@@ -30,9 +30,8 @@ from msp_bridge.toolkit import Sandbox
 
 from .builds import TARGET, targets
 from .maven import Module
-from .mutated_runs import KILLED, TIMED_OUT, MutatedRuns
+from .mutated_runs import KILLED, TIMED_OUT, MutatedRuns, answers, exported
 from .plugin_runs import SAMPLE, PluginRuns, write_sample
-from .report import answers, exported
 from .tool import Tool
 
 PREPARING = "Maven compiles a fresh copy, and PIT runs its tests without mutants"

@@ -34,14 +34,12 @@ from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.toolkit import JsonLinesProcess
 
-from .inlined import calling_line
 from .installation import java
 from .kept import KeptCoverage
+from .listing import all_ran, calling_line, failing_tests
 from .maven import QUICK_START, Module
-from .names import all_ran, failing_tests
-from .testers import Launch, Testers, is_native
+from .testers import Launch, Testers, World, is_native
 from .tool import Tool
-from .world import World
 
 T = TypeVar("T")
 NAME = "PIT's host"

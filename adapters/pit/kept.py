@@ -9,6 +9,7 @@ may fail (`skipFailingTests`): an earlier test may decide which of them do.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,17 +18,22 @@ from typing import Any, Self
 from attrs import frozen
 
 from msp_bridge import reading
+from msp_bridge.adapter import Surroundings
 from msp_bridge.toolkit import Sandbox
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
 from .installation import java
 from .maven import Module
-from .surroundings import surroundings
 from .tool import JUNIT5_PLUGIN, Tool
 
 SOURCE = re.compile(r"(^|/)src/[^/]+/(java|kotlin)/.*\.(java|kt)$")  # others are files that tests may read
 PLUGINS = frozenset({JUNIT5_PLUGIN.name, "pitest-testng-plugin"})  # they look for tests alone
 PARTS = {"classes", "blocks", "digests", "tree"}
+VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "MAVEN_ARGS", "MAVEN_OPTS")
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # has the time in older versions of Maven's help plug-in
+BUILT = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:?\d\d)?"
+)  # ${maven.build.timestamp}, in properties
 
 
 @frozen
@@ -80,3 +86,22 @@ def _coverage(value: Any) -> Mapping[str, Any]:
 def _made(directory: Path) -> list[tuple[str, str | None]]:
     files: Iterable[Path] = (file for file in directory.rglob("*") if file.suffix != ".class" and file.is_file())
     return sorted((file.relative_to(directory).as_posix(), reading.digest(file)) for file in files)
+
+
+def surroundings(java: Path, root: Path, pom: Path, class_path: Iterable[str]) -> Surroundings | None:
+    """Name the content of everything outside of the copy at `root`; None where the JDK can't be named. Blocks.
+
+    `pom` is the effective one, which has the versions of Maven's plug-ins, and paths of the copy.
+    """
+    release = reading.text_or_empty(java.resolve().parent.parent / "release")
+    if not release:
+        return None
+    text = BUILT.sub("", COMMENT.sub("", reading.text(pom))).replace(str(root), "")
+    jars = (Path(entry) for entry in class_path if not Path(entry).is_relative_to(root))
+    values = {
+        "jdk": sorted(release.splitlines()),
+        "pom": reading.digest_of(text.encode()),
+        "jars": sorted([jar.name, reading.digest(jar) or ""] for jar in jars),
+        "environment": {name: os.environ.get(name) for name in VARIABLES},
+    }
+    return Surroundings(values)

@@ -1,14 +1,18 @@
-"""The mutants of one module in the bridge's words.
+"""The mutants of one module in the bridge's words; lines of inlined code, and names of tests.
 
 PIT mutates bytecode: it knows the line of a mutant, and no column, nor a text in its place. So the location is the
 line from its first character to its last that are no space, and PIT's description stands for the replacement. PIT often
 has several mutants that agree in all of that; from the second on the description has a number.
+
+Kotlin numbers the lines of an inline function beyond the end of the file that calls it. Which line calls it stands in
+the class file, in the stratum KotlinDebug of its debug text (JSR 45).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,22 @@ from msp_bridge.source import BOM, SourceText
 from msp_bridge.toolkit import walk
 
 from .maven import Module
+
+STRATUM, LINES = "*S KotlinDebug\n", "*L\n"
+ROW = re.compile(r"^(\d+)(?:#\d+)?(?:,(\d+))?:(\d+)(?:,(\d+))?$", re.MULTILINE)
+UNIQUE_ID = re.compile(r"\[([\w-]+):([^\]]*)\]")  # of JUnit's platform
+TESTNG = "._"  # after the name of a class, which is one test
+JUNIT4 = re.compile(r"(.+)\(([\w.$]+)\)")
+FAILING = re.compile(r"^Description \[testClass=([\w.$]+), name=(.+?)\](?: did not pass.*)?$", re.MULTILINE)
+
+
+def calling_line(debug: str, line: int) -> int:
+    """Find the line that calls what was inlined as `line`; it is `line` for the file's own code."""
+    for row in ROW.finditer(debug.partition(STRATUM)[2].partition(LINES)[2]):
+        call, repeated, first, step = (int(number or 1) for number in row.groups())
+        if step and first <= line < first + repeated * step:
+            return call + (line - first) // step
+    return line
 
 
 @frozen
@@ -110,3 +130,32 @@ def line_location(source: SourceText, line: int) -> Location | None:
     text = source.text[start:end]
     first, last = start + len(text) - len(text.lstrip()), start + len(text.rstrip())
     return source.location(first, last) if first < last else None
+
+
+def readable_name(name: str) -> str:
+    """Shorten a name to `example.PriceTest.total()`.
+
+    PIT's is the class, a dot, and what identifies the test in its framework: `[engine:…]/[class:…]/[method:…]` of
+    JUnit 5, `total(example.PriceTest)` of JUnit 4, `_` of TestNG.
+    """
+    parts = [text for kind, text in UNIQUE_ID.findall(name) if kind != "engine"]
+    if parts:
+        return ".".join(parts)
+    match = JUNIT4.search(name)
+    return f"{match[2]}.{match[1].removeprefix(f'{match[2]}.')}" if match else name.removesuffix(TESTNG)
+
+
+def killing_tests(names: Sequence[str]) -> tuple[str, ...]:
+    """Shorten the names, but for classes of TestNG whose methods are among them."""
+    classes = {name.rpartition(".")[0] + TESTNG for name in names if not name.endswith(TESTNG)}
+    return tuple(readable_name(name) for name in names if name not in classes)
+
+
+def failing_tests(printed: str) -> tuple[str, ...]:
+    """Find the tests that fail without a mutant, in PIT's warnings about them."""
+    return tuple(dict.fromkeys(readable_name(f"{group}.{name}") for group, name in FAILING.findall(printed)))
+
+
+def all_ran(names: Sequence[str], run: int) -> bool:
+    """Whether `run` says that each test was run: PIT counts the methods of TestNG beside their class."""
+    return run >= 2 * len(names) if all(name.endswith(TESTNG) for name in names) else run == len(names)

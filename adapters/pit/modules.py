@@ -17,10 +17,9 @@ from .builds import Build, Builds
 from .fresh_runs import Chosen, fresh_answers
 from .host import SHOWN_CHARS, Host
 from .installation import java
-from .listing import ModuleListing
+from .kept import surroundings
+from .listing import ModuleListing, killing_tests, readable_name
 from .maven import Module
-from .names import killing_tests, readable_name
-from .surroundings import surroundings
 
 STATUSES = {
     "KILLED": Status.KILLED,

@@ -1,4 +1,11 @@
-"""Testers: JVMs that test one mutant after another, each in class loaders of its own (`programs/Tester.java`).
+"""Testers: JVMs that test mutants, and World: what a JVM that runs tests can reach, which goes with it.
+
+Where Linux permits namespaces each tester (`testers`) runs in a world of its own, and the host (`host`) in one with the
+JVMs that it starts. What they write into the copy of the project, the user's tree, the home directory or among
+temporary files is dropped when they end, and their processes end with them. They have the machine's network.
+
+Which parts are on: the most that the tests without a mutant pass in. Where what they cover is known they are not run,
+so it is kept for these parts alone. With `skipFailingTests` nothing shows that a test fails inside: all run outside.
 
 A tester is used again as long as it says that the mutant has changed nothing beyond its loader. It is ended when the
 request of its mutant is cancelled.
@@ -12,7 +19,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +28,11 @@ from attrs import define, field, frozen
 from msp_bridge import reading
 from msp_bridge.adapter import ToolError
 from msp_bridge.concurrency import in_thread, shielded, shields
-from msp_bridge.toolkit import JsonLinesProcess
+from msp_bridge.toolkit import Around, Isolation, JsonLinesProcess
 
 from .installation import java
 from .maven import Module
 from .tool import Tool
-from .world import World
 
 NAME = "a JVM of PIT's tests"
 MUTANTS = 100  # of one JVM, whose memory may grow
@@ -35,6 +41,55 @@ SHELL = ("sh", "-c", 'exec "$@" 3>&1 >&2', "sh")  # a test may write to descript
 OF_FRAMEWORK = re.compile(r"/(?:org/(?:junit|hamcrest|opentest4j|apiguardian|testng)|junit/junit)/")
 OF_TESTNG = re.compile(r"/(?:com/beust/jcommander|org/slf4j/slf4j-api|org/apache-extras/beanshell|com/google/inject)/")
 NATIVE = re.compile(rb"loadLibrary")  # a library can be loaded by one class loader of a JVM
+
+
+@define
+class World:
+    """The worlds for one copy of the project."""
+
+    copy: Path
+    project: Path  # the user's tree
+    is_real: bool = False  # nothing is isolated
+    _isolation: Isolation = field(init=False)
+    _deciding: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._isolation = Isolation.of("PIT's tests", self.copy, network=True, home=True)
+        if self.is_real:
+            self._isolation = Isolation("PIT's tests", self._isolation.root, ())
+
+    async def command(
+        self, argv: Sequence[str], home: Path, share: Sequence[Path] = ()
+    ) -> tuple[Sequence[str], frozenset[str]]:
+        """Return the arguments that run `argv` in a new world, as far as there can be one, and the parts of that.
+
+        `home` is private; `share`: directories that stay the real ones.
+        """
+        parts = await self.parts()
+        if not parts:
+            return argv, parts
+        around = Around([], outside=[] if self.copy.is_relative_to(self.project) else [self.project])
+        isolation = self._isolation
+        return await in_thread(isolation.command, isolation.root, argv, share, home, around), parts
+
+    async def parts(self) -> frozenset[str]:
+        """The parts that are wanted now."""
+        await self._isolation.probe()
+        return self._isolation.wanted
+
+    async def decide(self, passes: Callable[[], Awaitable[bool]]) -> bool:
+        """Find the most parts with which the tests without a mutant pass, one module at a time."""
+        async with self._deciding:
+            return await self._isolation.decide(passes)
+
+    def wants(self, parts: frozenset[str]) -> bool:
+        """Whether the next world is to have these parts."""
+        return self._isolation.wanted == parts
+
+    async def described(self) -> str:
+        """Describe what is isolated."""
+        await self._isolation.probe()
+        return self._isolation.description
 
 
 @frozen

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
+from msp_bridge.access.addresses import address_text
 from msp_bridge.access.credentials import AUTHENTICATE, Token
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.jsonrpc.framing import Farewell, FrameDecoder, Framing, FramingError, MessageLimits
 from msp_bridge.jsonrpc.messages import (
     Call,
@@ -27,6 +31,9 @@ from msp_bridge.jsonrpc.messages import (
 from msp_bridge.jsonrpc.streams import MessageStream, SocketStream
 from msp_bridge.jsonrpc.trace import PeerTrace
 
+RETRY_S = 1.0  # until the next client is accepted when the system can't give us a connection
+
+Serve = Callable[[socket.socket, str, int], Coroutine[Any, Any, None]]  # a connection, its address, its number from 1
 log = logging.getLogger(__name__)
 
 MAX_CLIENTS = 32
@@ -41,6 +48,49 @@ TOKEN_NEEDED = (
     f'this server needs a token: the first message must be the request `{AUTHENTICATE}` with params {{"token": "…"}}'
 )
 WRONG_ONE = "this is not the server's token; compare it with the server's --token-file, or its MSP_BRIDGE_TOKEN"
+
+
+async def serve_connections(
+    title: str, listening: Sequence[socket.socket], serve: Serve, stopping: asyncio.Future[Any]
+) -> None:
+    """`serve` every connection until `stopping` is done, then close the sockets, and end what is still served."""
+    clients: set[asyncio.Task[None]] = set()
+    numbers = itertools.count(1)
+
+    async def accept(on: socket.socket) -> None:
+        while True:
+            connection, address = await _accepted(on)
+            number = next(numbers)
+            client = asyncio.create_task(serve(connection, address_text(address), number), name=f"client {number}")
+            clients.add(client)
+            client.add_done_callback(clients.discard)
+
+    with contextlib.ExitStack() as sockets:
+        accepting = []
+        for on in listening:
+            sockets.callback(on.close)
+            accepting.append(asyncio.create_task(accept(on), name="accepting"))
+            log.info("serving %s on %s", title, address_text(on.getsockname()))
+        try:
+            await asyncio.wait([stopping, *accepting], return_when=asyncio.FIRST_COMPLETED)
+        finally:  # first the sockets: nobody new comes while the clients' tools end
+            await cancel_all(accepting)
+            sockets.close()
+            await cancel_all(clients)
+        for task in accepting:
+            if not task.cancelled():
+                task.result()
+
+
+async def _accepted(on: socket.socket) -> tuple[socket.socket, Any]:
+    while True:
+        try:
+            return await asyncio.get_running_loop().sock_accept(on)
+        except ConnectionError:  # it has left again
+            continue
+        except OSError as error:
+            log.error("can't accept a client (%s); trying again in %g s", error, RETRY_S)
+            await asyncio.sleep(RETRY_S)
 
 
 class ClientRejected(Exception):

@@ -1,4 +1,4 @@
-"""ResultsScreen: the one lasting screen of `msp-bridge browse`, and what its keys do."""
+"""ResultsScreen: the one lasting screen of `msp-bridge browse`, and what its keys do; Browser: the program."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from typing import ClassVar
 
 from attrs import evolve
 from rich.text import Text
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static, Tree
 
-from msp_bridge.browse.detail import ChangedSource, detail
 from msp_bridge.browse.editor import editor_command
-from msp_bridge.browse.listing import MISSED, FileResults, Filter, Listing, status_of
-from msp_bridge.browse.loading import ResultsOnDisk
+from msp_bridge.browse.listing import MISSED, FileResults, Filter, Listing, ResultsOnDisk, status_of
 from msp_bridge.browse.retesting import Retesting
-from msp_bridge.browse.screens import ChoiceScreen, InputScreen, SourceScreen, TextScreen
+from msp_bridge.browse.screens import ChangedSource, ChoiceScreen, InputScreen, SourceScreen, TextScreen, detail
 from msp_bridge.browse.tree import ResultTree, Row, key_of
 from msp_bridge.errors import BridgeError
 from msp_bridge.model import Mutant, Result, Status
@@ -348,3 +346,22 @@ def _path(row: Row | None) -> str | None:
 def _counts(counts: Counter[Status]) -> str:
     shown = ((status, counts[status]) for status in Status if counts[status])
     return f"{counted(counts.total(), 'mutant')}: {', '.join(f'{count} {status.value}' for status, count in shown)}"
+
+
+class Browser(App[None]):
+    """The program. Its one lasting screen has the results; others open above it."""
+
+    CSS_PATH = "browser.tcss"
+    TITLE = "msp-bridge"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 (textual's own form)
+
+    def __init__(
+        self, disk: ResultsOnDisk, results: Sequence[LastResult], retesting: Retesting, filter: Filter
+    ) -> None:
+        super().__init__()
+        self._results = ResultsScreen(disk, results, retesting, filter)
+
+    def get_default_screen(self) -> Screen[None]:
+        """Implement `App`."""
+        return self._results

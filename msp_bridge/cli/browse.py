@@ -20,8 +20,8 @@ from msp_bridge.model import Status
 from msp_bridge.toolkit.install import of_extra
 
 if TYPE_CHECKING:
-    from msp_bridge.browse.app import Browser
-    from msp_bridge.browse.loading import ResultsOnDisk
+    from msp_bridge.browse.listing import ResultsOnDisk
+    from msp_bridge.browse.results_screen import Browser
     from msp_bridge.reports.kept import LastResult
 
 
@@ -64,8 +64,8 @@ def command(
       130  ended by a signal
     """
     with of_extra("browse", "`browse` needs textual"):
-        from msp_bridge.browse.app import Browser
-    from msp_bridge.browse.loading import ResultsOnDisk
+        from msp_bridge.browse.results_screen import Browser
+    from msp_bridge.browse.listing import ResultsOnDisk
 
     options = Options.of(values, search=True)
     options.check()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from attrs import frozen
 
+from msp_bridge.environment.distributions import installed
 from msp_bridge.environment.interpreter import interpreter_of
-from msp_bridge.environment.plugins import installed
 from msp_bridge.errors import CommandLineError, ConfigurationError, suggestion
 from msp_bridge.text import visible
 from msp_bridge.workspace.configuration import Configuration, check_adapters

@@ -1,4 +1,4 @@
-"""`msp-bridge results` and `msp-bridge show`: the last results, without testing."""
+"""`msp-bridge results`, `show` and `accept`: the last results, without testing, and what no test can or should kill."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from msp_bridge.cli import Exit, show
 from msp_bridge.cli.known import MUTATOR, PROJECT_OPTIONS, STATUS, known_results
 from msp_bridge.cli.options import with_options
 from msp_bridge.cli.outputs import Outputs, output_options
+from msp_bridge.errors import CommandLineError
+from msp_bridge.isolation.left_out import ACCEPTED
 from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Status
-from msp_bridge.reports.content import ContentIndex
 from msp_bridge.reports.kept import STARTED, LastResult, reported
-from msp_bridge.reports.results import Score
+from msp_bridge.reports.results import ContentIndex, Score
 from msp_bridge.reports.standard import Report, entries
-from msp_bridge.reports.terminal import SIGNS, UNDETECTED, evidence, missed, show_summary
+from msp_bridge.reports.terminal import SIGNS, UNDETECTED, evidence, missed, show_summary, shown_path
 from msp_bridge.source import SourceText, mutant_diff
-from msp_bridge.text import counted, visible
+from msp_bridge.text import counted, one_line, visible
 
 
 @click.command("results", context_settings={"show_default": True})
@@ -96,6 +97,34 @@ def show_command(mutants: tuple[str, ...], **values: Any) -> None:
     kept = known.kept.all()
     for last in known.named(mutants):
         console.print(_shown(known, last, list(_history(kept, last))), soft_wrap=True)
+
+
+@click.command("accept")
+@click.argument("mutants", nargs=-1, metavar="[ID|FILE:LINE[:COL]]…")
+@click.option("--reason", required=True, help="Why no test can or should kill them, in one sentence.")
+@click.option("--all", "every", is_flag=True, help="Accept every survivor of the last results.")
+@with_options(PROJECT_OPTIONS)
+def accept(mutants: tuple[str, ...], reason: str, every: bool, **values: Any) -> None:
+    """Accept survivors that no test can or should kill, such as equivalent mutants.
+
+    They are written to mutants-accepted.toml in the project's root: commit it. An entry is known by its code, so it
+    stays when lines move, and ends when its line changes. Accepted survivors count neither for the score nor against
+    it, and `run --no-new-survivors` fails for all others. Remove an entry to take it back.
+
+    \b
+    Exit codes; stderr has the reason:
+      0    done
+      2    the last results have no such survivor, no run is kept, or the file
+           can't be read or written
+    """
+    known = known_results(values)
+    if bool(mutants) == every:
+        raise CommandLineError("name survivors, or take --all of them", "`msp-bridge results` lists them")
+    added = known.accept(known.results if every else known.named(mutants), reason)
+    entries = "1 entry" if len(added) == 1 else f"{len(added)} entries"
+    click.echo(f"{entries} written to {shown_path(known.root, ACCEPTED)}")
+    for content in added:
+        click.echo(f"  {one_line(content.path)}: {one_line(content.before)} => {one_line(content.after)}")
 
 
 def _shown(known: KnownResults, last: LastResult, history: Sequence[str]) -> Text:

@@ -30,9 +30,8 @@ from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, outcome, report
 from msp_bridge.reports.terminal import PhaseLines, TerminalReport, discovery_status, is_terminal
 from msp_bridge.text import counted, counted_mutants
-from msp_bridge.workspace.git import Revision
 from msp_bridge.workspace.selection import Selection
-from msp_bridge.workspace.targets import Changes, Selected
+from msp_bridge.workspace.targets import Changes, Revision, Selected
 from msp_bridge.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from msp_bridge import __version__
-from msp_bridge.cluster.place import WorkerPlace
-from msp_bridge.cluster.running_chunk import RunningChunk, failure_of
+from msp_bridge.cluster.place import RunningChunk, WorkerPlace, failure_of
 from msp_bridge.cluster.snapshot import DAYS, TREES_SIZE, ContentStore
 from msp_bridge.cluster.wire import (
     IDLE_S,

@@ -7,19 +7,24 @@ It is used for what isn't a plain directory.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import itertools
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from pkgutil import resolve_name
 from typing import Any
 
 from attrs import frozen
 
+from msp_bridge.adapter import OPTIONAL, Adapter
+from msp_bridge.errors import BridgeError
+
 INFO = (".dist-info", ".egg-info")  # how the names of their directories end; an .egg-info may also be a file
 METADATA = ("METADATA", "PKG-INFO")
+GROUP = "msp_bridge.adapters"
 
 
 @frozen
@@ -126,3 +131,46 @@ def _lines(file: str) -> list[str]:
     with contextlib.suppress(OSError), open(file, encoding="utf-8", errors="replace") as opened:
         return [line for line in map(str.strip, opened) if line and not line.startswith("#")]
     return []
+
+
+def installed() -> dict[str, EntryPoint]:
+    """The adapters of the entry-point group `msp_bridge.adapters`, sorted by name; none is imported."""
+    return {entry.name: entry for entry in sorted(entry_points(GROUP), key=lambda entry: entry.name)}
+
+
+def load(entry: EntryPoint) -> type[Adapter]:
+    """The adapter's class. Raises BridgeError when the plugin is broken, or made for another version of the API."""
+    try:
+        adapter: type[Adapter] = entry.load()
+    except Exception as error:  # somebody else's code: whatever goes wrong in it must not look like our fault
+        problem = f"the adapter {entry.name} ({entry.value}) can't be loaded: {error!r}"
+        raise BridgeError(problem, "reinstall or remove it") from error
+    if wrong := _unlike_the_api(adapter):
+        problem = f"the adapter {entry.name} ({entry.value}) does not fit this version's API: {wrong}"
+        raise BridgeError(problem, "update it or msp-bridge, or remove it")
+    return adapter
+
+
+def _unlike_the_api(adapter: type[Adapter]) -> str:
+    """The first method that the bridge could not call as `adapter.Adapter` says; "" if there is none."""
+    for protocol in (Adapter, *OPTIONAL):
+        for name in vars(protocol):
+            declared, method = getattr(protocol, name), getattr(adapter, name, None)
+            if name.startswith("_") or not callable(declared) or (method is None and protocol is not Adapter):
+                continue
+            if not callable(method):
+                return f"it has no method {name!r}"
+            wanted = inspect.signature(declared)
+            if not _takes(method, wanted):
+                return f"{name}{inspect.signature(method)} can't be called as {name}{wanted}"
+    return ""
+
+
+def _takes(method: Callable[..., object], wanted: inspect.Signature) -> bool:
+    """Whether `method` can be called with the arguments of `wanted`."""
+    by_name = {each.name: None for each in wanted.parameters.values() if each.kind is each.KEYWORD_ONLY}
+    try:
+        inspect.signature(method).bind(*[None] * (len(wanted.parameters) - len(by_name)), **by_name)
+    except TypeError:
+        return False
+    return True

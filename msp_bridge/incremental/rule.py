@@ -73,11 +73,11 @@ from msp_bridge import reading
 from msp_bridge.adapter import AskRanAlone, RanAlone, Reach, Surroundings
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError
-from msp_bridge.incremental.alone import RunsAlone
 from msp_bridge.incremental.code import Code, CodeReader
 from msp_bridge.incremental.rows import (
     REUSABLE,
     DependentVerdict,
+    RunsAlone,
     row_of_code,
     row_of_tests,
     unchanged_sets,

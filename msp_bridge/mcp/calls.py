@@ -12,21 +12,21 @@ from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.mcp import kept
 from msp_bridge.mcp.answers import (
+    AcceptedMutant,
     IgnoreEdit,
+    LastResults,
     MutantAnswer,
     MutantList,
+    NextSurvivor,
     ShownMutant,
     Survivors,
     TestReport,
     first_problems,
     fitting,
 )
-from msp_bridge.mcp.discovery import discovered, recall
-from msp_bridge.mcp.kept_answers import AcceptedMutant, LastResults, NextSurvivor
 from msp_bridge.mcp.known_mutants import Found, KnownMutants
-from msp_bridge.mcp.left_running import LeftRunning, Work
-from msp_bridge.mcp.progress import CallProgress
-from msp_bridge.mcp.testing import TestRun, named
+from msp_bridge.mcp.running_calls import CallProgress, LeftRunning, Work
+from msp_bridge.mcp.testing import TestRun, discovered, named, recall
 from msp_bridge.mcp.tools import (
     AcceptArguments,
     IgnoreArguments,

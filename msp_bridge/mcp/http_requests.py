@@ -1,4 +1,4 @@
-"""HttpGate: what an HTTP request needs before the SDK gets it: no Origin, our Host, our path, the token, a small body.
+"""HttpGate: what an HTTP request needs before the SDK gets it, and the errors with which it is answered.
 
 A web page may send requests to any port of the machine that it is shown on, wherever the page comes from. Its browser
 says so by the header `Origin`, which programs don't send. A page whose own name was made to mean this machine (DNS
@@ -8,12 +8,13 @@ rebinding) needs no `Origin` for a GET; its name is the `Host` then. Neither kno
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from http import HTTPStatus
 
 from attrs import field, frozen
 from starlette.responses import PlainTextResponse
-from starlette.types import Message, Receive, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from msp_bridge.access.addresses import is_this_machine
 from msp_bridge.access.credentials import Token
@@ -23,6 +24,16 @@ from msp_bridge.mcp.server import MAX_MESSAGE
 PATH = "/mcp"
 MAX_READ = 4 * 1024 * 1024  # bytes of a body that is too long: a client that is cut off while it sends reads no reason
 SEND_IT = "this server needs its token: send the header `Authorization: Bearer TOKEN`"
+REMEDIES = {  # by what the SDK's text has in it
+    "Missing session ID": "send `initialize`, and its Mcp-Session-Id with each further request",
+    "Session not found": "send `initialize` for a new session",
+    "Client must accept text/event-stream": "send `Accept: text/event-stream`",
+    "Client must accept": "send `Accept: application/json, text/event-stream`",
+    "Content-Type": "send `Content-Type: application/json`",
+    "Method Not Allowed": "POST messages; GET is for events, and DELETE ends the session",
+    "Only one SSE stream": "read the events from the stream that is open",
+    "Parse error": "send one message of JSON-RPC 2.0",
+}
 
 
 class RequestRefused(Exception):
@@ -121,3 +132,35 @@ def _is_here(host: bytes, name: str) -> bool:
     if not text.endswith("]"):  # of an IPv6 address without a port
         text = text.rpartition(":")[0] or text
     return text == name.lower() or is_this_machine(text.strip("[]"))
+
+
+def with_remedies(send: Send) -> Send:
+    """Wrap `send`: the text of an error ends with what to do."""
+    begun: list[Message] = []
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] >= 400:
+            begun.append(message)  # its header has the length of the body
+            return
+        if begun:
+            message = {**message, "body": _with_remedy(message.get("body", b""))}
+            start, length = begun.pop(), str(len(message["body"])).encode()
+            headers = [(name, length if name == b"content-length" else value) for name, value in start["headers"]]
+            await send({**start, "headers": headers})
+        await send(message)
+
+    return sent
+
+
+def _with_remedy(body: bytes) -> bytes:
+    """The body of an error, which is JSON-RPC or text."""
+    text = body.decode("utf-8", "replace")
+    remedy = next((remedy for part, remedy in REMEDIES.items() if part in text), None)
+    if remedy is None:
+        return body
+    try:
+        answer = json.loads(text)
+        answer["error"]["message"] += f": {remedy}"
+    except (ValueError, LookupError, TypeError):
+        return f"{text}: {remedy}\n".encode()
+    return json.dumps(answer).encode()

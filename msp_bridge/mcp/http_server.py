@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 The SDK has the sessions, and the streams of events. uvicorn's `H11Protocol` parses and makes HTTP on one connection.
 The rest of uvicorn is left out, because a connection has to be what it is for `serve socket`: accepted by
-`access.accepting`, one of a few until a request of it has had the token, one of `MAX_CONNECTIONS` from then on, and
+`access.gate`, one of a few until a request of it has had the token, one of `MAX_CONNECTIONS` from then on, and
 ended with the server.
 
 The SDK gets a request when `HttpGate` has let it in and its body is whole, and gets that body from memory. All clients
@@ -30,14 +30,27 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from msp_bridge.access.accepting import serve_connections
 from msp_bridge.access.addresses import Addresses
-from msp_bridge.access.gate import AUTHENTICATION_TIMEOUT_S, HANDSHAKE_TIMEOUT_S, ClientRejected, ConnectionLimits
+from msp_bridge.access.gate import (
+    AUTHENTICATION_TIMEOUT_S,
+    HANDSHAKE_TIMEOUT_S,
+    ClientRejected,
+    ConnectionLimits,
+    serve_connections,
+)
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.jsonrpc.streams import keep_alive
 from msp_bridge.jsonrpc.trace import PeerTrace, Trace
-from msp_bridge.mcp.http_errors import with_remedies
-from msp_bridge.mcp.http_requests import PATH, ClientLeft, HttpGate, RequestRefused, body_of, header, replayed
+from msp_bridge.mcp.http_requests import (
+    PATH,
+    ClientLeft,
+    HttpGate,
+    RequestRefused,
+    body_of,
+    header,
+    replayed,
+    with_remedies,
+)
 from msp_bridge.mcp.server import SESSION_HEADER, AgentServer
 from msp_bridge.server import until_signal
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces

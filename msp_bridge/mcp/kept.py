@@ -9,13 +9,19 @@ from pathlib import Path
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.isolation.left_out import ACCEPTED
 from msp_bridge.last_results import KnownResults, statuses_named
-from msp_bridge.mcp.answers import MAX_NAME, MutantAnswer, ShownMutant, fitting
-from msp_bridge.mcp.kept_answers import AcceptedMutant, LastResults, NextSurvivor
+from msp_bridge.mcp.answers import (
+    MAX_NAME,
+    AcceptedMutant,
+    LastResults,
+    MutantAnswer,
+    NextSurvivor,
+    ShownMutant,
+    fitting,
+)
 from msp_bridge.mcp.known_mutants import Found
 from msp_bridge.mcp.tools import NextArguments, ResultsArguments
 from msp_bridge.model import Result, Status
-from msp_bridge.reports.content import MutantContent
-from msp_bridge.reports.results import Score, most_telling
+from msp_bridge.reports.results import MutantContent, Score, most_telling
 from msp_bridge.text import shortened
 from msp_bridge.workspace.targets import select
 

@@ -64,10 +64,8 @@ from msp_bridge.jsonrpc.streams import ByteStream
 from msp_bridge.jsonrpc.trace import PeerTrace
 from msp_bridge.mcp.answers import REPORT, error_text
 from msp_bridge.mcp.calls import Calls
-from msp_bridge.mcp.progress import CallProgress
-from msp_bridge.mcp.prompts import RAISE_SCORE, prompt_of
-from msp_bridge.mcp.running_calls import RunningCalls
-from msp_bridge.mcp.tools import INSTRUCTIONS, TOOLS
+from msp_bridge.mcp.running_calls import CallProgress, RunningCalls
+from msp_bridge.mcp.tools import INSTRUCTIONS, RAISE_SCORE, TOOLS, prompt_of
 from msp_bridge.text import visible
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 

@@ -21,8 +21,7 @@ from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.isolation.left_out import ACCEPTED
 from msp_bridge.model import Mutant, Result, Status
-from msp_bridge.reports.content import ContentIndex, MutantContent
-from msp_bridge.reports.results import ACCEPTED_REASON
+from msp_bridge.reports.results import ACCEPTED_REASON, ContentIndex, MutantContent
 from msp_bridge.reports.standard import Report, entries
 from msp_bridge.source import SourceText
 from msp_bridge.text import encodable

@@ -23,7 +23,7 @@ from attrs import evolve, frozen
 from msp_bridge import reading
 from msp_bridge.errors import CommandLineError
 from msp_bridge.model import Mutant, Result, Status
-from msp_bridge.reports.content import ContentIndex, MutantContent
+from msp_bridge.reports.results import ContentIndex, MutantContent
 from msp_bridge.reports.standard import Report, ReportedMutant, entries, reported_mutants, start_of
 from msp_bridge.rows import location_fields, reported_mutant
 from msp_bridge.source import Changed, SourceText

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from msp_bridge.python_engine import pytest_command
 from msp_bridge.testing.comparison import Difference, Verdict, Verification
-from msp_bridge.testing.conformance import check_adapter
-from msp_bridge.testing.left_behind import RunningProcesses, TreeState
+from msp_bridge.testing.conformance import RunningProcesses, TreeState, check_adapter
 from msp_bridge.testing.oracle import Oracle, verify
 
 __all__ = [

@@ -31,9 +31,8 @@ from attrs import frozen
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BaselineError, ToolError
 from msp_bridge.phases import BASELINE, report_phase
-from msp_bridge.toolkit.command_run import CommandRun, Files, overwritten
+from msp_bridge.toolkit.command_run import CommandRun, Files, RunPlace, overwritten
 from msp_bridge.toolkit.json_lines import is_damaged_bytecode
-from msp_bridge.toolkit.run_place import RunPlace
 
 CANARY = b'raise RuntimeError("msp-bridge: this file is broken on purpose")\n'  # in other languages a syntax error
 REMEMBERED = 16  # versions of the project

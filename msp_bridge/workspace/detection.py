@@ -11,9 +11,8 @@ from attrs import evolve
 
 from msp_bridge.adapter import Adapter, Project
 from msp_bridge.environment.cache import cache_of, make_private
-from msp_bridge.environment.distributions import EntryPoint
+from msp_bridge.environment.distributions import EntryPoint, installed, load
 from msp_bridge.environment.interpreter import find_interpreter, is_of_any_project, named_interpreter
-from msp_bridge.environment.plugins import installed, load
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.workspace.adapters import label
 from msp_bridge.workspace.configuration import (

@@ -1,4 +1,4 @@
-"""Targets that users select: paths, lines and places that they write, and lines that differ from a git revision.
+"""Targets that users select: paths, lines, places, lines that differ from a git revision; Revision: the commit.
 
 They write files, directories, lines (`cart.py:12`, `:10-20`) and places (`:12:5`), relative to the current directory,
 or, where nothing is there, to the project's root: so whatever is printed is accepted back. `Changes` are the lines of a
@@ -7,8 +7,10 @@ project that are not as they were in a revision of its git repository.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import difflib
+import logging
 import os
 import re
 import sys
@@ -17,13 +19,21 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from msp_bridge.errors import ConfigurationError
+from msp_bridge.errors import ConfigurationError, ToolError
 from msp_bridge.model import Location, Mutant, Position
+from msp_bridge.processes import ProcessTree
 from msp_bridge.source import SourceText, last_line
 from msp_bridge.text import shortened
-from msp_bridge.workspace.git import GitFailed, git
 from msp_bridge.workspace.selection import MAGIC, Selection, Target, relative_path
 
+log = logging.getLogger(__name__)
+
+STATUS = [
+    "--no-optional-locks",  # else it writes its index anew into the repository
+    *("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules"),
+]
+STATUS_S = 10  # a repository may be large, and on a slow disk
+NO_COMMIT, NO_BRANCH = "(initial)", "(detached)"
 LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+)|:(?P<column>\d+))?$")  # 12, 10-20, 12:5
 DIFF = [
     *("-c", "diff.autoRefreshIndex=false"),  # else it writes its index anew into the repository
@@ -35,6 +45,52 @@ NEW_NAME = b"+++ "
 MAX_SHOWN = 300  # characters of a path in a message
 EVERY_LINE = range(1, sys.maxsize)
 Lines = dict[str, list[range]]
+
+
+class GitFailed(Exception):
+    """A command of git has failed; the message is git's."""
+
+
+@frozen
+class Revision:
+    """The commit that is checked out."""
+
+    commit: str  # its whole hash
+    changed: bool  # whether a file that git tracks differs from it
+    branch: str | None  # None when HEAD is detached
+
+    @classmethod
+    async def of(cls, root: Path) -> Revision | None:
+        """The revision of the repository around `root`; None where there is none, or git says nothing in time."""
+        try:
+            async with asyncio.timeout(STATUS_S):
+                lines = os.fsdecode(await git(root, *STATUS)).splitlines()
+        except (GitFailed, ToolError, TimeoutError) as error:
+            log.info("the commit of %s is not known: %s", root, error)
+            return None
+        headers = [line.split(" ", 2) for line in lines if line.startswith("# ")]
+        said = {name: value for _, name, value in headers}
+        commit, branch = said["branch.oid"], said["branch.head"]
+        changed = len(lines) > len(headers)
+        return None if commit == NO_COMMIT else cls(commit, changed, None if branch == NO_BRANCH else branch)
+
+
+async def origin(root: Path) -> str | None:
+    """The address of the remote `origin`; None where there is none."""
+    try:
+        return os.fsdecode(await git(root, "remote", "get-url", "origin")).strip()
+    except (GitFailed, ToolError):
+        return None
+
+
+async def git(root: Path, *arguments: str) -> bytes:
+    """The output of a git command. Raises GitFailed; ToolError when there is no git."""
+    async with ProcessTree.running(["git", *arguments], cwd=root) as tree:
+        output = await tree.output()
+        if await tree.exited() == 0:
+            return output
+        said = tree.errors.strip().splitlines()
+        raise GitFailed(said[0].removeprefix("fatal: ") if said else f"exit code {tree.returncode}")
 
 
 @frozen

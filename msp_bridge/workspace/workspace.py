@@ -51,9 +51,8 @@ from msp_bridge.source import Edit
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
-from msp_bridge.workspace.project_errors import ProjectErrors
 from msp_bridge.workspace.projects import Part, ProjectMap
-from msp_bridge.workspace.request import Request
+from msp_bridge.workspace.request import ProjectErrors, Request
 from msp_bridge.workspace.scheduler import RequestScheduler
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.tree import Boundary

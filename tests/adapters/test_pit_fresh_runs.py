@@ -18,7 +18,7 @@ from msp_bridge.adapters.pit.tool import JUNIT5_PLUGIN, Tool
 
 from msp_bridge import phases
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status, ToolError
-from msp_bridge.testing.left_behind import TreeState
+from msp_bridge.testing.conformance import TreeState
 
 PROLOG = '<?xml version="1.0" encoding="ISO-8859-1"?>\n<!-- A licence, with a <project> in it: é -->\n'
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"

@@ -8,13 +8,18 @@ import pytest
 from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.pit.configuration import ModuleConfiguration, configurations
 from msp_bridge.adapters.pit.host import settings
-from msp_bridge.adapters.pit.inlined import calling_line
-from msp_bridge.adapters.pit.kept import KeptCoverage
-from msp_bridge.adapters.pit.listing import ModuleListing, line_location
+from msp_bridge.adapters.pit.kept import KeptCoverage, surroundings
+from msp_bridge.adapters.pit.listing import (
+    ModuleListing,
+    all_ran,
+    calling_line,
+    failing_tests,
+    killing_tests,
+    line_location,
+    readable_name,
+)
 from msp_bridge.adapters.pit.maven import Module, shown
 from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
-from msp_bridge.adapters.pit.names import all_ran, failing_tests, killing_tests, readable_name
-from msp_bridge.adapters.pit.surroundings import surroundings
 from msp_bridge.adapters.pit.testers import Launch, is_native
 from msp_bridge.adapters.pit.tool import Tool, artifacts
 

@@ -10,7 +10,7 @@ import pytest
 from support.stryker_js_trees import scripted_core
 
 from msp_bridge.adapter import ConfigurationError, Project, Scope
-from msp_bridge.environment.plugins import installed, load
+from msp_bridge.environment.distributions import installed, load
 
 SETUPS = {  # by adapter: what sets it up, a table with a typing error, and the end of the message
     "cargo-mutants": (

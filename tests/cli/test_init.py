@@ -19,7 +19,7 @@ from support.command_line import environment
 from msp_bridge.adapter import Project
 from msp_bridge.cli.init import command
 from msp_bridge.cli.run import run as run_command
-from msp_bridge.environment.plugins import installed
+from msp_bridge.environment.distributions import installed
 
 DOCS = Path(__file__).parents[2] / "docs"
 PACKAGE = json.dumps({"scripts": {"test": "vitest"}, "devDependencies": {"vitest": "3"}})

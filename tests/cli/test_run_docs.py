@@ -10,7 +10,7 @@ import pytest
 from support.command_line import command, environment, script
 from test_run_since import TEXT, clean_environment, commit, git
 
-from msp_bridge.cli.merge import command as merge_command
+from msp_bridge.cli.compare import merge as merge_command
 from msp_bridge.cli.run import run as run_command
 
 __all__ = ["clean_environment"]  # a fixture for every test

@@ -13,7 +13,7 @@ from support.repositories import commit, git, isolate
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Status
 from msp_bridge.reports.kept import CHANGED, COMMIT, STARTED
-from msp_bridge.workspace.git import Revision
+from msp_bridge.workspace.targets import Revision
 
 KILLED, SURVIVED, IGNORED = Status.KILLED, Status.SURVIVED, Status.IGNORED
 SVG = "{http://www.w3.org/2000/svg}"

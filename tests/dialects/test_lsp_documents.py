@@ -14,11 +14,11 @@ from support.memory_stream import MemoryStream
 from msp_bridge.dialects.dialect import path_of
 from msp_bridge.dialects.lsp import publisher as publisher_module
 from msp_bridge.dialects.lsp import types as lsp
+from msp_bridge.dialects.lsp.commands import symbols
 from msp_bridge.dialects.lsp.documents import Document, Units
 from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.dialects.lsp.findings import FileFindings
 from msp_bridge.dialects.lsp.folders import Folder, Folders
-from msp_bridge.dialects.lsp.commands import symbols
 from msp_bridge.dialects.lsp.publisher import FEW, SLICE, Publisher
 from msp_bridge.jsonrpc.connection import Connection
 from msp_bridge.jsonrpc.streams import MessageStream

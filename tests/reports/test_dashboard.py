@@ -9,7 +9,7 @@ import pytest
 from support.dashboards import HREF, FakeDashboard, dashboard, http
 from support.repositories import commit, git, isolate
 
-from msp_bridge.cli.dashboard import dashboard_of
+from msp_bridge.cli.outputs import dashboard_of
 from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.reports import dashboard as module

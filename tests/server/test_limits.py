@@ -227,7 +227,7 @@ async def test_a_client_whose_machine_has_gone_is_noticed(project: ScriptedProje
 async def test_a_server_that_runs_out_of_descriptors_waits_for_some(
     project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("msp_bridge.access.accepting.RETRY_S", 0.01)
+    monkeypatch.setattr("msp_bridge.access.gate.RETRY_S", 0.01)
     async with socket_server(project) as server:
         loop = asyncio.get_running_loop()
         accept, full = loop.sock_accept, [True]

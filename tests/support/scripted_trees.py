@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge.adapter import Finding, Mutant, Notice, Result
-from msp_bridge.environment.plugins import installed
+from msp_bridge.environment.distributions import installed
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.diagnosis import diagnose

@@ -9,8 +9,7 @@ from support.scripted.scripted_adapter import Scripted
 
 from msp_bridge.adapter import Adapter
 from msp_bridge.environment.cache import cache_of
-from msp_bridge.environment.distributions import EntryPoint
-from msp_bridge.environment.plugins import installed
+from msp_bridge.environment.distributions import EntryPoint, installed
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.workspace.configuration import Configuration, check_adapters, fingerprint, load_configuration
 from msp_bridge.workspace.detection import detect_projects

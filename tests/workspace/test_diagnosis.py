@@ -6,7 +6,7 @@ import pytest
 from support.scripted_trees import Tree
 
 from msp_bridge.adapter import Adapter, Finding
-from msp_bridge.environment.plugins import installed
+from msp_bridge.environment.distributions import installed
 from msp_bridge.errors import SEE_DOCTOR, ToolError
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.workspace import Workspace

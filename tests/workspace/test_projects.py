@@ -13,8 +13,7 @@ from support.scripted.scripted_adapter import Scripted
 from support.scripted_trees import Tree, paths, statuses
 
 from msp_bridge.adapter import Project
-from msp_bridge.environment.distributions import EntryPoint
-from msp_bridge.environment.plugins import installed
+from msp_bridge.environment.distributions import EntryPoint, installed
 from msp_bridge.errors import SEE_DOCTOR, BridgeError, ConfigurationError
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import project_root
