@@ -1,4 +1,4 @@
-"""`msp-bridge diff`, `trend` and `merge`: what differs between two runs or reports, all scores, one report of several."""
+"""`msp-bridge diff`, `trend` and `merge`: what differs between two runs, all scores, one report of several."""
 
 from __future__ import annotations
 

@@ -17,12 +17,11 @@ from attrs import evolve
 from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
-from msp_bridge.cli.commented_json import merged, parse
-from msp_bridge.cli.editor_files import joined_patterns, left_alone, replaced, write_plugin
+from msp_bridge.cli.editor_files import joined_patterns, left_alone, merged, parse, replaced, write_plugin
 from msp_bridge.cli.options import Choice, Options, bridge_options
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.toolkit.install import own_install
-from msp_bridge.workspace.adapters import MountedAdapter, UnavailableAdapter
+from msp_bridge.workspace.projects import MountedAdapter, UnavailableAdapter
 from msp_bridge.workspace.tree import files_below
 
 COMPLETE_VARIABLE = "_MSP_BRIDGE_COMPLETE"  # click's, made of the command's name

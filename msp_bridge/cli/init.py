@@ -28,7 +28,7 @@ from msp_bridge.errors import ConfigurationError
 from msp_bridge.text import counted, one_line, visible
 from msp_bridge.workspace.configuration import PYPROJECT, Configuration, load_configuration, settings_file
 from msp_bridge.workspace.detection import detect_projects
-from msp_bridge.workspace.setting_up import ToolSetup, tool_setups
+from msp_bridge.workspace.diagnosis import ToolSetup, tool_setups
 from msp_bridge.writing import create, writing_to
 
 WORKFLOWS, GITLAB, PRE_COMMIT = ".github/workflows", ".gitlab-ci.yml", ".pre-commit-config.yaml"

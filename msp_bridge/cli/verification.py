@@ -20,7 +20,7 @@ from msp_bridge.reports.terminal import PhaseLines, is_terminal
 from msp_bridge.testing.comparison import Difference, FreshTool, Verification, is_verifiable
 from msp_bridge.testing.oracle import Oracle, is_pytest
 from msp_bridge.text import counted
-from msp_bridge.workspace.adapters import MountedAdapter
+from msp_bridge.workspace.projects import MountedAdapter
 from msp_bridge.workspace.workspace import Workspace
 
 

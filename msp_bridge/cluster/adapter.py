@@ -37,11 +37,10 @@ from msp_bridge.adapter import (
     Setup,
     Surroundings,
 )
-from msp_bridge.cluster.answers import Refused
 from msp_bridge.cluster.chunks import LOCAL_MUTANTS, PlaceChoice
 from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost, sends_openly
 from msp_bridge.cluster.snapshot import Snapshot
-from msp_bridge.cluster.wire import Greeting, Order
+from msp_bridge.cluster.wire import Greeting, Order, Refused
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.phases import report_phase

@@ -48,12 +48,11 @@ from typing import Any
 from attrs import define, field
 
 from msp_bridge.cluster import worker as remote
-from msp_bridge.cluster.answers import ChunkAnswers, Refused, breaks_the_rules, checked
 from msp_bridge.cluster.chunks import Chunks
 from msp_bridge.cluster.connection import Bounds, LeaseExpired, SchedulerConnection, WorkerLost
 from msp_bridge.cluster.preparing import Preparing
 from msp_bridge.cluster.snapshot import Snapshot
-from msp_bridge.cluster.wire import Chunk, ChunkProgress, Order
+from msp_bridge.cluster.wire import Chunk, ChunkAnswers, ChunkProgress, Order, Refused, breaks_the_rules, checked
 from msp_bridge.concurrency import SharedLock, at_most, cancel_all, meanwhile
 from msp_bridge.errors import BridgeError, ToolError
 from msp_bridge.model import Mutant, Result, Status

@@ -8,10 +8,9 @@ from attrs import define, field
 
 from msp_bridge import __version__
 from msp_bridge.cluster import worker as remote
-from msp_bridge.cluster.answers import Refused, checked, failure_of, greeting_of, lacking_of
 from msp_bridge.cluster.connection import Bounds, SchedulerConnection
 from msp_bridge.cluster.snapshot import Snapshot, Traffic
-from msp_bridge.cluster.wire import Greeting, Order
+from msp_bridge.cluster.wire import Greeting, Order, Refused, checked, failure_of, greeting_of, lacking_of
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
 

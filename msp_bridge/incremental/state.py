@@ -15,9 +15,8 @@ from attrs import define, field, frozen
 
 import msp_bridge
 from msp_bridge.errors import BridgeError
-from msp_bridge.toolkit.cloning import digest_of
 from msp_bridge.toolkit.sync import GRANULARITY_NS
-from msp_bridge.toolkit.tree import Entry, Kind, SourceTree, Stamp, within
+from msp_bridge.toolkit.tree import Entry, Kind, SourceTree, Stamp, digest_of, within
 
 MAX_FILES = 100_000  # in all trees: a home directory that modules are imported from is not read
 

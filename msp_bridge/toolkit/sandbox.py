@@ -13,10 +13,9 @@ from typing import Self
 from attrs import define, field
 
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.toolkit.cloning import digest_of
 from msp_bridge.toolkit.slot import Slot, erase, unwritable
 from msp_bridge.toolkit.sync import Manifest, Record, Refresh, is_overlaid
-from msp_bridge.toolkit.tree import Entry, Kind, identity, within
+from msp_bridge.toolkit.tree import Entry, Kind, digest_of, identity, within
 from msp_bridge.toolkit.watch import TreeLooks
 
 logger = logging.getLogger(__name__)

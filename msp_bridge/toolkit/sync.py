@@ -48,9 +48,8 @@ from threading import Event
 from attrs import define, evolve, field, frozen
 
 from msp_bridge.phases import COPYING, Phase
-from msp_bridge.toolkit.cloning import clone, digest_of
 from msp_bridge.toolkit.slot import erase
-from msp_bridge.toolkit.tree import CopyTree, Entry, Kind, Stamp
+from msp_bridge.toolkit.tree import CopyTree, Entry, Kind, Stamp, clone, digest_of
 from msp_bridge.writing import replace_content
 
 VERSION = 1

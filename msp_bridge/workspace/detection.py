@@ -14,7 +14,6 @@ from msp_bridge.environment.cache import cache_of, make_private
 from msp_bridge.environment.distributions import EntryPoint, installed, load
 from msp_bridge.environment.interpreter import find_interpreter, is_of_any_project, named_interpreter
 from msp_bridge.errors import BridgeError, ConfigurationError
-from msp_bridge.workspace.adapters import label
 from msp_bridge.workspace.configuration import (
     OWN_FILE,
     Configuration,
@@ -22,7 +21,7 @@ from msp_bridge.workspace.configuration import (
     fingerprint,
     misplaced_table,
 )
-from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
+from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap, label
 from msp_bridge.workspace.scheduler import JobBudget
 from msp_bridge.workspace.tree import files_below, folders_above, folders_with, matcher
 

@@ -2,6 +2,9 @@
 
 It reads the map of the projects (`ProjectMap`), as requests do. What is wrong is shown with the problem and the remedy
 of the error; only `SEE_DOCTOR` is left out, the remedy that sends users here.
+
+The tools for the same files are rivals: in each folder one of them is proposed, one that is set up there already or
+else the one that needs least. A folder around it that has a tool for these files has all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from msp_bridge.adapter import Adapter, ChecksTests, Finding
+from msp_bridge.adapter import Adapter, ChecksTests, Finding, SetsUp, Setup
 from msp_bridge.errors import SEE_DOCTOR, BridgeError, ShellCommand
 from msp_bridge.model import Mutant, Scope, Status
 from msp_bridge.notices import FailingTest, Told, UnusableFile
@@ -24,7 +27,6 @@ from msp_bridge.text import counted
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
-from msp_bridge.workspace.setting_up import ToolSetup, tool_setups, typed_at_root
 from msp_bridge.workspace.tree import files_below, matcher
 
 TRIED = 20  # mutants, of which the first one that the tool does not ignore is tested
@@ -239,3 +241,88 @@ def _source(root: Path, named: str | None, configuration: Configuration, options
         return f"configuration of {named}"
     files = [name for name in (OWN_FILE, PYPROJECT) if (root / name).is_file()]
     return f"configuration of {files[0]}"
+
+
+@frozen
+class ToolSetup:
+    """One tool in one folder, which is relative to the workspace's root, with a `/` at the end; "" is the root."""
+
+    folder: str
+    name: str  # the adapter's
+    setup: Setup
+    sources: tuple[str, ...]  # the patterns of its files
+    files: int  # that are there, tests included
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The files to write, relative to the workspace's root."""
+        return {f"{self.folder}{name}": text for name, text in self.setup.files.items()}
+
+    @property
+    def install(self) -> ShellCommand | None:
+        """The command that installs the tool, typed in the workspace's root."""
+        return None if self.setup.install is None else typed_at_root(self.setup.install, self.folder)
+
+    @property
+    def checkout(self) -> Sequence[ShellCommand]:
+        """The commands of a job of CI, typed in the workspace's root."""
+        return [typed_at_root(command, self.folder) for command in self.setup.checkout]
+
+
+def typed_at_root(command: ShellCommand, folder: str) -> ShellCommand:
+    """The command for `folder` as it is typed in the workspace's root."""
+    return command.inside(folder) if folder else command
+
+
+def tool_setups(projects: ProjectMap) -> list[ToolSetup]:
+    """The tools of all languages, that of most files first. Raises BridgeError where a folder or a tool has a fault."""
+    paths = list(files_below(str(projects.root)))
+    found: list[ToolSetup] = []
+    for folder in projects.folders:
+        if folder.error is not None:
+            raise folder.error
+        for rivals in _rivals(folder):
+            sources = rivals[0].sources or ()
+            if any(folder.path.startswith(one.folder) and set(one.sources) & set(sources) for one in found):
+                continue
+            is_source = matcher(sources)
+            count = sum(
+                path.startswith(folder.path) and is_source(path.rpartition("/")[2]) is not None for path in paths
+            )
+            if count and (best := _best(rivals)):
+                found.append(ToolSetup(folder.path, best[0].name, best[1], sources, count))
+    return sorted(found, key=lambda one: -one.files)
+
+
+def _rivals(folder: ProjectFolder) -> Iterator[Sequence[Candidate]]:
+    """The tools that may be used in `folder`, grouped by their files; a tool for any file is left out."""
+    pending = [one for one in folder.candidates if one.sources]
+    while pending:
+        kind = set(pending[0].sources or ())
+        yield [one for one in pending if kind & set(one.sources or ())]
+        pending = [one for one in pending if not kind & set(one.sources or ())]
+
+
+def _best(rivals: Sequence[Candidate]) -> tuple[Candidate, Setup] | None:
+    """The tool to use in a folder, with what it lacks; None where it is a project for none of them."""
+    used = [one for one in rivals if one.is_used]
+    setups = [(one, _setup_of(one)) for one in used or rivals]
+    possible = [(one, setup) for one, setup in setups if setup is not None]
+    return min(
+        possible,
+        key=lambda each: (each[1].install is not None, _lines(each[1])),
+        default=None,
+    )
+
+
+def _lines(setup: Setup) -> int:
+    """How much is to be configured."""
+    return sum(text.count("\n") for text in setup.files.values()) + len(setup.settings)
+
+
+def _setup_of(candidate: Candidate) -> Setup | None:
+    if candidate.error is not None:
+        raise candidate.error
+    if isinstance(candidate.adapter_class, SetsUp):
+        return candidate.adapter_class.setup(candidate.project)
+    return Setup() if candidate.is_used else None

@@ -48,10 +48,9 @@ from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Result
 from msp_bridge.notices import Notice, Remark, UnusableFile
 from msp_bridge.source import Edit
-from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
-from msp_bridge.workspace.projects import Part, ProjectMap
+from msp_bridge.workspace.projects import MountedAdapter, Part, ProjectMap
 from msp_bridge.workspace.request import ProjectErrors, Request
 from msp_bridge.workspace.scheduler import RequestScheduler
 from msp_bridge.workspace.selection import Selection

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from attrs import evolve
-from msp_bridge.adapters.pit import mutated_runs, plugin_runs
+from msp_bridge.adapters.pit import fresh_runs, plugin_runs
 from msp_bridge.adapters.pit.configuration import ModuleConfiguration, configurations
 from msp_bridge.adapters.pit.fresh_runs import PREPARING, TESTED, TESTING, Chosen, fresh_answers
 from msp_bridge.adapters.pit.maven import Module
@@ -187,7 +187,7 @@ async def test_where_pit_contradicts_a_result_its_tests_of_the_mutated_class_dec
         write(copy / REPORTS / "mutations.xml", REPORT if outcome == "passes" else "<mutations/>")
 
     monkeypatch.setattr(plugin_runs, "run", run)
-    monkeypatch.setattr(mutated_runs, "TIMEOUT_MARGIN_S", 0.2)
+    monkeypatch.setattr(fresh_runs, "TIMEOUT_MARGIN_S", 0.2)
     answers = await fresh(root, chosen(root, KEYS[3]))
     assert answers["", KEYS[3]]["status"] == status
     runs = [("project's", [], False), ("project's", ["a.BTest"], True), ("mutant's", ["a.BTest"], True)]

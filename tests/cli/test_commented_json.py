@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from msp_bridge.cli.commented_json import merged, parse
+from msp_bridge.cli.editor_files import merged, parse
 from msp_bridge.errors import ConfigurationError
 
 NEW = {"strykerMutator.server.args": ["serve", "stdio"], "strykerMutator.watchPattern": "**/*.py"}

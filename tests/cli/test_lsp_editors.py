@@ -14,7 +14,7 @@ import pytest
 from cli.test_editors import console_script
 from support.files import written
 
-from msp_bridge.cli.commented_json import parse
+from msp_bridge.cli.editor_files import parse
 from msp_bridge.cli.editors import TEXTS, plugin
 from msp_bridge.errors import ConfigurationError
 

@@ -10,7 +10,7 @@ from typing import Self
 
 import pytest
 
-from msp_bridge.toolkit import Sandbox, SandboxPool, cloning
+from msp_bridge.toolkit import Sandbox, SandboxPool, sync
 
 Pool = SandboxPool[Sandbox, "Clock"]
 
@@ -177,7 +177,7 @@ async def test_a_failed_claim_is_tried_again(source: Path, tmp_path: Path) -> No
 
 
 async def test_a_cancel_stops_a_refresh_between_two_files(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    copied, begun, may_end, clone = [], threading.Event(), threading.Event(), cloning.clone
+    copied, begun, may_end, clone = [], threading.Event(), threading.Event(), sync.clone
 
     def slowly(file: str, target: str) -> str:
         copied.append(file)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from msp_bridge.errors import ConfigurationError, ToolError
-from msp_bridge.toolkit import Sandbox, cloning, sync
+from msp_bridge.toolkit import Sandbox, sync
 
 
 @pytest.fixture
@@ -322,7 +322,7 @@ def test_names_that_are_no_text_are_copied(source: Path, sandbox: Sandbox) -> No
 def test_a_file_that_vanishes_while_it_is_copied_is_left_out(
     source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clone = cloning.clone
+    clone = sync.clone
 
     def deleting(file: str, target: str) -> str:
         if file.endswith("a.py"):
@@ -499,7 +499,7 @@ def test_one_file_is_looked_at_alone(source: Path, sandbox: Sandbox) -> None:
 def test_a_stopped_refresh_ends_early_and_the_next_one_is_complete(
     source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop, copied, clone = threading.Event(), [], cloning.clone
+    stop, copied, clone = threading.Event(), [], sync.clone
 
     def stopping(file: str, target: str) -> str:
         copied.append(file)
@@ -521,7 +521,7 @@ def test_many_files_are_copied_by_threads_and_an_error_ends_them_all(
     for number in range(500):
         (source / "tests" / f"f{number}.txt").write_text(str(number))
     monkeypatch.setattr("msp_bridge.toolkit.sync.THREADS", 4)
-    clone, copied = cloning.clone, list[str]()
+    clone, copied = sync.clone, list[str]()
 
     def full(file: str, target: str) -> str:
         copied.append(target)
@@ -542,7 +542,7 @@ def test_many_files_are_copied_by_threads_and_an_error_ends_them_all(
 def test_a_file_that_is_something_else_by_now_is_left_out(
     source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clone = cloning.clone
+    clone = sync.clone
 
     def turning(file: str, target: str) -> str:
         if file.endswith("a.py"):
