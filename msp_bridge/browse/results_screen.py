@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -152,7 +151,9 @@ class ResultsScreen(Screen[None]):
         if isinstance(row, LastResult):
             text = detail(self._disk.root, row)
         elif isinstance(row, FileResults):
-            text = Text(f"{one_line(row.path)}\n{_counts(row.score.counts)}\n")
+            counts = row.score.counts
+            shown = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
+            text = Text(f"{one_line(row.path)}\n{counted(counts.total(), 'mutant')}: {shown}\n")
         else:
             text = Text("No mutant is shown. s: other statuses; /: another search.")
         self.query_one("#mutant", Static).update(text)
@@ -341,11 +342,6 @@ class ResultsScreen(Screen[None]):
 def _path(row: Row | None) -> str | None:
     """The file of a row."""
     return row.path if isinstance(row, FileResults) else row.mutant.path if row is not None else None
-
-
-def _counts(counts: Counter[Status]) -> str:
-    shown = ((status, counts[status]) for status in Status if counts[status])
-    return f"{counted(counts.total(), 'mutant')}: {', '.join(f'{count} {status.value}' for status, count in shown)}"
 
 
 class Browser(App[None]):

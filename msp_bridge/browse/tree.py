@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 
 from rich.text import Text
@@ -59,9 +59,8 @@ class ResultTree(Tree[Row]):
                 self._fill(node, file)
                 node.expand()
         lines = self.last_line + 1  # which gives each node its line
-        same = next(
-            (node for node in self._all_rows() if before is not None and key_of(node.data) == key_of(before)), None
-        )
+        rows = (row for file in self.root.children for row in (file, *file.children))
+        same = next((row for row in rows if before is not None and key_of(row.data) == key_of(before)), None)
         if same is not None:
             self.move_cursor(same)
         elif lines:
@@ -115,11 +114,6 @@ class ResultTree(Tree[Row]):
     def get_label_width(self, node: TreeNode[Row]) -> int:
         """Implement `Tree`: cheaper than to render the label of each line."""
         return node.label.cell_len + len(self.ICON_NODE) if isinstance(node.label, Text) else len(node.label)
-
-    def _all_rows(self) -> Iterable[TreeNode[Row]]:
-        for file in self.root.children:
-            yield file
-            yield from file.children
 
     def _fill(self, node: TreeNode[Row], file: FileResults) -> None:
         if not node.children:

@@ -97,7 +97,10 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
     if editor in NEXT:
         click.echo(f"msp-bridge: {NEXT[editor]}", err=True)
     if editor is None:
-        click.echo(_list(context.make_formatter()), nl=False)
+        formatter = context.make_formatter()
+        with formatter.section("msp-bridge editors"):
+            formatter.write_dl([(name, text) for name, (_, text) in EDITORS.items()])
+        click.echo(formatter.getvalue(), nl=False)
     elif editor in (VSCODE, VSCODE_LSP):
         settings = vscode_settings(options) if editor == VSCODE else vscode_lsp_settings(options)
         if write:
@@ -235,12 +238,6 @@ def _tools(options: Options) -> list[MountedAdapter]:
         else:
             tools.append(tool)
     return tools
-
-
-def _list(formatter: click.HelpFormatter) -> str:
-    with formatter.section("msp-bridge editors"):
-        formatter.write_dl([(editor, text) for editor, (_, text) in EDITORS.items()])
-    return formatter.getvalue()
 
 
 def _write(editor: str, file: Path, settings: Mapping[str, Any]) -> None:

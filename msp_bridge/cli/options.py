@@ -210,11 +210,6 @@ def _adapter(name: str | None) -> tuple[str, ...] | None:
         raise CommandLineError(error.problem, error.remedy) from None
 
 
-def bridge_options(command: Command) -> Command:
-    """Give a command these options, as one keyword argument each."""
-    return with_options(OPTIONS)(command)
-
-
 def with_options(options: Sequence[click.Parameter]) -> Callable[[Command], Command]:
     """Give a command `options`, as one keyword argument each."""
 
@@ -223,6 +218,9 @@ def with_options(options: Sequence[click.Parameter]) -> Callable[[Command], Comm
         return command
 
     return give
+
+
+bridge_options = with_options(OPTIONS)
 
 
 def command_with(values: Mapping[str, Any], *words: str) -> str:

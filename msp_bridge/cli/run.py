@@ -145,7 +145,7 @@ def _selection(
 
 def _tested(session: TerminalRun, outputs: Outputs) -> Exit:
     """Run `session`, write its report, and say how it ended."""
-    console = _console(stderr=outputs.uses_stdout)
+    console = Console(highlight=False, markup=False, stderr=outputs.uses_stdout)
     code, errors = Exit.FINE, []
     try:
         asyncio.run(_until_terminated(session.run(console)))
@@ -219,7 +219,7 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
         answer = wire_files((mutant.path, mutant_fields(mutant)) for mutant in mutants)
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        console = _console()
+        console = Console(highlight=False, markup=False)
         if not console.is_terminal:
             console.width = UNBOUNDED
         if mutants and not options.quiet:
@@ -233,10 +233,6 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
 async def _discover(options: Options, selected: Selected, told: Told) -> list[Mutant]:
     async with contextlib.aclosing(options.open_workspace()) as workspace:
         return await found_mutants(workspace, selected, told)
-
-
-def _console(*, stderr: bool = False) -> Console:
-    return Console(highlight=False, markup=False, stderr=stderr)
 
 
 async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:

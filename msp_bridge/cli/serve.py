@@ -6,7 +6,7 @@ import asyncio
 import gc
 import os
 import platform
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from msp_bridge import __version__
 from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.cli.options import OPTIONS, Choice, Options, bridge_options, outside, with_options
-from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, Dialect, load
+from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, load
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.server import exit_on_signal, serve_connected, serve_on_stdio, serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -112,18 +112,13 @@ def _serve(channel: str, values: Mapping[str, Any]) -> None:
     workspaces = _workspaces(options, anywhere=socket_options is None)
     if socket_options is not None:
         asyncio.run(socket_options.serve(channel, workspaces, dialect, trace))
-    elif exit_code := asyncio.run(_serving_one(values, workspaces, dialect, trace)):
+        return
+    if (port := values["client_port"]) is None:
+        serving = serve_stdio(workspaces, dialect, trace)
+    else:  # of `serve mtp`
+        serving = serve_connected(values["client_host"] or "localhost", port, workspaces, dialect, trace)
+    if exit_code := asyncio.run(serving):
         raise SystemExit(exit_code)
-
-
-def _serving_one(
-    values: Mapping[str, Any], workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None
-) -> Coroutine[Any, Any, int]:
-    """Serve one client: that of `serve stdio`, or of `serve mtp`, which names the client's port."""
-    port = values["client_port"]
-    if port is None:
-        return serve_stdio(workspaces, dialect, trace)
-    return serve_connected(values["client_host"] or "localhost", port, workspaces, dialect, trace)
 
 
 def _serve_agents(values: Mapping[str, Any], token: str | None) -> None:

@@ -62,7 +62,7 @@ class HttpGate:
 
     async def check(self, scope: Scope) -> None:
         """Raises RequestRefused, for a wrong token after a while."""
-        headers = _headers(scope)
+        headers = dict(scope["headers"])
         if b"origin" in headers:
             raise RequestRefused(HTTPStatus.FORBIDDEN, "web pages are not served: this request has an Origin")
         if self._name is not None and not _is_here(headers.get(b"host", b""), self._name):
@@ -118,12 +118,8 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 def header(scope: Scope, name: str) -> str | None:
     """The value of a header, by its name in lower case."""
-    value = _headers(scope).get(name.encode())
+    value: bytes | None = dict(scope["headers"]).get(name.encode())
     return None if value is None else value.decode("latin-1")
-
-
-def _headers(scope: Scope) -> dict[bytes, bytes]:
-    return dict(scope["headers"])
 
 
 def _is_here(host: bytes, name: str) -> bool:

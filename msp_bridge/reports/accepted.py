@@ -140,14 +140,11 @@ def _parsed(text: str, file: Path) -> Iterator[tuple[MutantContent, str]]:
 def _block(content: MutantContent, mutator: str, reason: str) -> str:
     values = {"path": content.path, "mutator": mutator, "before": content.before, "after": content.after}
     occurrence: dict[str, str | int] = {} if content.occurrence == 1 else {"occurrence": content.occurrence}
-    lines = [f"{key} = {_toml(value)}" for key, value in {**values, **occurrence, "reason": reason}.items()]
-    return "\n".join(["[[accepted]]", *lines])
-
-
-def _toml(value: str | int) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return json.dumps(encodable(value), ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML's strings are like JSON's
+    lines = ["[[accepted]]"]
+    for key, value in {**values, **occurrence, "reason": reason}.items():
+        written = value if isinstance(value, int) else json.dumps(encodable(value), ensure_ascii=False)
+        lines.append(f"{key} = {written}".replace("\x7f", "\\u007f"))  # TOML's strings are like JSON's
+    return "\n".join(lines)
 
 
 def _unreadable(file: Path, error: Exception) -> ConfigurationError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 from urllib.parse import quote
@@ -136,12 +136,8 @@ def _table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
         return
     yield from ("| file | score | missed |", "|---|---|---|")
     worst = sorted(rows, key=lambda row: -row[1].undetected)
-    yield from first_of(worst, MAX_FILES, _row, more="| … {} more files | | |")
-
-
-def _row(of_file: tuple[str, Score]) -> str:
-    path, score = of_file
-    return f"| {cell(path)} | {score.text} | {score.undetected} |"
+    lines = [f"| {cell(path)} | {score.text} | {score.undetected} |" for path, score in worst]
+    yield from first_of(lines, MAX_FILES, more="| … {} more files | | |")
 
 
 def cell(text: str) -> str:
@@ -171,19 +167,14 @@ def junit(report: Mapping[str, Any]) -> bytes:
     suites = ET.Element("testsuites", name="mutants")
     files = groupby(entries(report), key=lambda entry: entry.result.mutant.path)
     for path, of_file in files:
-        suites.append(_suite(path, of_file))
+        suite = ET.SubElement(suites, "testsuite", name=_text(path), file=_text(path))
+        suite.extend([_case(entry) for entry in of_file])
+        _count(suite, list(suite))
     _count(suites, list(suites.iter("testcase")))
     del suites.attrib["skipped"]  # not in the schema, at this place
     ET.indent(suites)
     text: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
     return text + b"\n"
-
-
-def _suite(path: str, mutants: Iterable[ReportedMutant]) -> ET.Element:
-    suite = ET.Element("testsuite", name=_text(path), file=_text(path))
-    suite.extend([_case(entry) for entry in mutants])
-    _count(suite, list(suite))
-    return suite
 
 
 def _case(entry: ReportedMutant) -> ET.Element:

@@ -7,7 +7,7 @@ reports of all of them are there; `merged` joins them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -173,22 +173,16 @@ class _Tests:
     _known: dict[str, tuple[str, str]] = field(factory=dict)  # by id: file and name
 
     def add(self, named: NamedReport) -> None:
-        for path, test in _tests(named.report):
-            if self._known.setdefault(test["id"], (path, test["name"])) != (path, test["name"]):
-                raise Unmergeable(
-                    f"test {test['id']} in {named.name} is not the test that it is in another report: "
-                    "merge reports of one tool on one test suite"
-                )
         for path, theirs in named.report.get("testFiles", {}).items():
+            for test in theirs["tests"]:
+                if self._known.setdefault(test["id"], (path, test["name"])) != (path, test["name"]):
+                    raise Unmergeable(
+                        f"test {test['id']} in {named.name} is not the test that it is in another report: "
+                        "merge reports of one tool on one test suite"
+                    )
             ours = self.by_path.setdefault(path, {**theirs, "tests": []})
             present = {test["id"] for test in ours["tests"]}
             ours["tests"] += [test for test in theirs["tests"] if test["id"] not in present]
-
-
-def _tests(report: Mapping[str, Any]) -> Iterator[tuple[str, Fields]]:
-    for path, file in report.get("testFiles", {}).items():
-        for test in file["tests"]:
-            yield path, test
 
 
 def _shard_of(config: Mapping[str, Any]) -> tuple[Shard, str] | None:

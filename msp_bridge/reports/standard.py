@@ -96,7 +96,14 @@ def invalid(values: list[Any]) -> list[str | None]:
     import fastjsonschema  # only `merge` validates
 
     validate = fastjsonschema.compile(json.loads(files(__package__).joinpath(SCHEMA).read_bytes()), use_default=False)
-    return [_wrong(validate, value) for value in values]
+    errors: list[str | None] = []
+    for value in values:
+        try:
+            validate(value)
+            errors.append(None)
+        except fastjsonschema.JsonSchemaValueException as error:
+            errors.append(str(error.message).replace("data", "the report", 1).replace("the report.", "", 1))
+    return errors
 
 
 def _encodable(value: Any) -> Any:
@@ -132,13 +139,3 @@ def _test_files(results: Iterable[Result]) -> dict[str, Any]:
         path = PurePosixPath(file).as_posix() if separator else ""
         files.setdefault(path, {"tests": []})["tests"].append({"id": name, "name": test or name})
     return files
-
-
-def _wrong(validate: Any, value: Any) -> str | None:
-    from fastjsonschema import JsonSchemaValueException
-
-    try:
-        validate(value)
-    except JsonSchemaValueException as error:
-        return str(error.message).replace("data", "the report", 1).replace("the report.", "", 1)
-    return None
