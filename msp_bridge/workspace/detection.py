@@ -243,22 +243,19 @@ class _Detection:
 
     def _project(self, name: str, path: str, configuration: Configuration) -> Project:
         root, file, most, budget = self._root / path, self._configuration.tool_file, configuration.jobs, self._budget
-        key = label(name, path)
+        key, around = label(name, path), None
+        if file is not None:  # the innermost folder that it is in
+            around = max((one for one in self.below if file.is_relative_to(self._root / one)), key=len, default="")
         return Project(
             root=root,
             cache=cache_of(root, self._root) / name,
             opened=self._root,
-            config_file=file if file is not None and self._folder_of(file) == path else None,
+            config_file=file if around == path else None,
             settings=configuration.settings.get(name, {}),
             incremental=bool(self._configuration.incremental),
             environment=self._configuration.environment,
             jobs=lambda: min(budget.share_of(key), most or budget.total),
         )
-
-    def _folder_of(self, file: Path) -> str:
-        """The innermost folder that the file is in."""
-        within = [path for path in self.below if file.is_relative_to(self._root / path)]
-        return max(within, key=len, default="")
 
 
 def _detect(adapter_class: type[Adapter], project: Project) -> tuple[Adapter | None, Project]:

@@ -179,7 +179,10 @@ class _Missing:
         if not (chosen or self.found or any(files.values())):
             yield _nothing_to_test(absent)
             return
-        fitting = _fitting(absent, files) if any(files.values()) else absent
+        fitting = absent
+        if any(files.values()):  # those of most files first; tools for any file come last
+            fitting = [one for one in absent if files.get(one.name) != 0]
+            fitting.sort(key=lambda one: (one.sources == (), -files.get(one.name, 0)))
         needed = [] if self.found else [one for one in fitting if one.sources != ()]
         if needed and not chosen:
             by_hand = "set up what follows" if len(needed) == 1 else "set up one of:"
@@ -216,12 +219,6 @@ class _Missing:
             for name, matches in matching.items():
                 counts[name] += matches(path.rpartition("/")[2]) is not None
         return counts
-
-
-def _fitting(absent: Sequence[Candidate], files: Mapping[str, int]) -> Sequence[Candidate]:
-    """The tools that have files here, those of most files first; tools for any file come last."""
-    fitting = [one for one in absent if files.get(one.name) != 0]
-    return sorted(fitting, key=lambda one: (one.sources == (), -files.get(one.name, 0)))
 
 
 def _nothing_to_test(absent: Sequence[Candidate]) -> Finding:
@@ -308,16 +305,12 @@ def _best(rivals: Sequence[Candidate]) -> tuple[Candidate, Setup] | None:
     used = [one for one in rivals if one.is_used]
     setups = [(one, _setup_of(one)) for one in used or rivals]
     possible = [(one, setup) for one, setup in setups if setup is not None]
-    return min(
-        possible,
-        key=lambda each: (each[1].install is not None, _lines(each[1])),
-        default=None,
-    )
 
+    def cost(each: tuple[Candidate, Setup]) -> tuple[bool, int]:  # whether to install, and how much to configure
+        lines = sum(text.count("\n") for text in each[1].files.values()) + len(each[1].settings)
+        return each[1].install is not None, lines
 
-def _lines(setup: Setup) -> int:
-    """How much is to be configured."""
-    return sum(text.count("\n") for text in setup.files.values()) + len(setup.settings)
+    return min(possible, key=cost, default=None)
 
 
 def _setup_of(candidate: Candidate) -> Setup | None:

@@ -95,10 +95,9 @@ class FileVersions:
         except OSError:  # the project is gone
             return {}
         real = os.path.realpath(self.root)
-        counting = (path for path in state.files if not (state.is_directory(path) or _is_made_by_runs(path)))
-        return {path: (state.files[path], state.stamps.get(f"{real}/{path}")) for path in counting}
-
-
-def _is_made_by_runs(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return any(fnmatch(name, pattern) for pattern in MADE_BY_RUNS)
+        files = {}
+        for path, content in state.files.items():
+            name = path.rpartition("/")[2]
+            if not (state.is_directory(path) or any(fnmatch(name, pattern) for pattern in MADE_BY_RUNS)):
+                files[path] = content, state.stamps.get(f"{real}/{path}")
+        return files
