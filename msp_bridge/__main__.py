@@ -1,7 +1,5 @@
 """The command `msp-bridge`, also as `python -m msp_bridge`: what a signal does is set before much is loaded."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -6,8 +6,6 @@ group `msp_bridge.adapters` lists the adapters. The built-in ones use nothing bu
 `text`, `toolkit` and `writing`.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable

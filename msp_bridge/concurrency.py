@@ -1,7 +1,5 @@
 """Work that must finish although its waiter is cancelled, streams that are merged, and a lock to share."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

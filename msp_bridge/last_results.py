@@ -1,7 +1,5 @@
 """KnownResults: what kept runs say of a project's mutants, for whatever shows or uses it. No tool is started."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Sequence
 from functools import cached_property

@@ -5,8 +5,6 @@ another's. The log may record a notice too; nobody reads it there. Adapters yiel
 a PhaseReport comes from wherever the work is done (`phases`), a ProjectFailure from the workspace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

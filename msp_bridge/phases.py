@@ -5,8 +5,6 @@ request for which the work is done: the context in which the stream runs says wh
 that are started in it have the same context. Outside of a request a report is only logged.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

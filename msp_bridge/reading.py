@@ -1,7 +1,5 @@
 """Reading a project's files, each of which may be anything: a pipe that keeps its reader waiting, too."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

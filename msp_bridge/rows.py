@@ -5,8 +5,6 @@ since a file may be damaged and another process wrong: each value has its type, 
 ValueError for what no function here has made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Serving one client: connects it with its dialect, and ends in order when the client leaves or a signal comes."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Serving on a socket: accepts connections until a signal comes."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import socket

@@ -4,8 +4,6 @@ A terminal executes control characters, and right-to-left marks change how a lin
 UTF-8 has lone surrogates, which no encoder takes. Both are shown as escapes, as in a Python string.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

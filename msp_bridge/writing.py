@@ -1,7 +1,5 @@
 """Writing files of our own, each whole or not at all: another process may read them, or end this one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat

@@ -1,7 +1,5 @@
 """CosmicRayConfiguration: where a project's cosmic-ray TOML is, what it says, and a proposal where there is none."""
 
-from __future__ import annotations
-
 import glob
 import os
 import shlex

@@ -4,8 +4,6 @@ The next bridge has them too (`KeptAnswers`), unless they depend on more than th
 some filters do, or on operators of other packages.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

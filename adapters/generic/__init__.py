@@ -1,7 +1,5 @@
 """Any tool that writes a mutation-testing-report-schema report, through the bridge: a few lines of settings each."""
 
-from __future__ import annotations
-
 from .adapter import Generic
 
 __all__ = ["Generic"]

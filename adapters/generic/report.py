@@ -3,8 +3,6 @@
 https://github.com/stryker-mutator/mutation-testing-elements/tree/master/packages/report-schema
 """
 
-from __future__ import annotations
-
 import json
 import os
 import posixpath

@@ -1,7 +1,5 @@
 """GenericRun: one run of a tool's command in a place of its own; GenericDiscovery: the mutants that it reports."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """Settings: what the user set for one tool: which files are its own, and its commands with their placeholders."""
 
-from __future__ import annotations
-
 import glob
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """gremlins through the bridge: its mutants, many of them in one test binary, tested by the tests that cover them."""
 
-from __future__ import annotations
-
 from .adapter import Gremlins
 
 __all__ = ["Gremlins"]

@@ -11,8 +11,6 @@ A binary with several mutants is used only if its tests pass while no mutant is 
 would see one call more, so packages that do are built with one mutant at a time.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Calls of go and of our own program for Go sources. None of them writes into the project."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Where go and gremlins are, and how one installs them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """GoModule: one Go module with what has been measured of its tests, for as long as its files stay as they are."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import re

@@ -17,8 +17,6 @@ mutants, and tests them itself.
 A fresh process runs the tests of each mutant. Many mutants may lie in one binary (`binaries`), of which one is on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil

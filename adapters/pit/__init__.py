@@ -1,7 +1,5 @@
 """PIT through the bridge: its mutants, each tested by PIT's own code, in a private copy that Maven compiles."""
 
-from __future__ import annotations
-
 from .adapter import Pit
 
 __all__ = ["Pit"]

@@ -12,8 +12,6 @@ What a build makes (`target`) is not copied from the user's tree, nor put back w
 For each module that is needed a host (`host`) runs beside the copy, for as long as the files are the same.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil

@@ -4,8 +4,6 @@ A parameter of the plug-in may stand in its `<configuration>`, or in a property 
 configuration of Surefire adds test groups, excluded tests and arguments of the JVM.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping

@@ -13,8 +13,6 @@ made of the mutant takes the place of the project's, and PIT's own run of the te
 mutant, or that cover it, and must pass without it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

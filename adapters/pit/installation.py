@@ -1,7 +1,5 @@
 """Where Java and Maven are, and how one installs them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -7,8 +7,6 @@ A plug-in of PIT that is not known may want to see what was measured itself: the
 may fail (`skipFailingTests`): an earlier test may decide which of them do.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

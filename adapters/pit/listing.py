@@ -8,8 +8,6 @@ Kotlin numbers the lines of an inline function beyond the end of the file that c
 the class file, in the stratum KotlinDebug of its debug text (JSR 45).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

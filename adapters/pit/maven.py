@@ -1,7 +1,5 @@
 """Calls of Maven, in a private copy of the project: without the network first, and with it if something is missing."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence

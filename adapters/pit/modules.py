@@ -1,7 +1,5 @@
 """MavenModules: the mutants of one Maven project, and the results of the requested ones."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ Whatever the execution does not set is as the pom configures it. It takes away w
 leave a mutant out (history), or write outside of the copy.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import zipfile

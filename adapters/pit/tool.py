@@ -1,7 +1,5 @@
 """Tool: the class path of PIT and its plug-ins for one module, and our own program for it, compiled once."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -5,8 +5,6 @@ A package that has neither directory needs `mutate`; one whose test runner has a
 with it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

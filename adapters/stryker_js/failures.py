@@ -1,7 +1,5 @@
 """Failures: the error for what StrykerJS says when it could not go on, with its remedy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 `programs/configuration.mjs` reads what `Launch` writes; `programs/observer.mjs` sends what `Observer` understands.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

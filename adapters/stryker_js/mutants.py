@@ -1,7 +1,5 @@
 """Mutants and results as StrykerJS writes them, and the handles by which `test` knows what `discover` saw."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plug'n'Play: packages in Yarn's archives instead of `node_modules`, and how they are found from a private copy."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -10,8 +10,6 @@ and what is around it is what the user has there, under layers (`around`). Other
 `node_modules` is a directory of links, so that what is made in it stays there, and links stand beside the copies.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence

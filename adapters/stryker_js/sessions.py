@@ -34,8 +34,6 @@ The invariants.
   that have no result yet. A second crash is reported.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import time

@@ -1,7 +1,5 @@
 """Stryker.NET through the bridge: one run of it prepares a private copy, test hosts then test each mutant."""
 
-from __future__ import annotations
-
 from .adapter import StrykerNet
 
 __all__ = ["StrykerNet"]

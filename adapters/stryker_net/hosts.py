@@ -4,8 +4,6 @@ A test host is a process that runs tests of one assembly. Each run has its own: 
 one finds a fresh one. `vstest` and `testing_platform` speak the protocols.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """StrykerNetPlan: where Stryker.NET is to be run, found by what is set up in the project, and how."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import deque

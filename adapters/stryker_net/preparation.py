@@ -30,8 +30,6 @@ don't overlap, so that statics leak from one to the next (false Killed). It rema
 no switch in the assemblies.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -5,8 +5,6 @@ ids, which are unique in a solution; coveredBy and killedBy with ids of tests, w
 columns are Roslyn's + 1. The ids of tests are VSTest's or the testing platform's own, the same in every run.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

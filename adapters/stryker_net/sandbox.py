@@ -1,7 +1,5 @@
 """StrykerNetTestBed: the private copy in which Stryker.NET builds and mutates: no byte of the user's tree changes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -12,8 +12,6 @@ Invariants:
   is put back before the tool runs again, and when the tests can't be run with what took its place.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shutil

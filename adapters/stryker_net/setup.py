@@ -1,7 +1,5 @@
 """Setup: how Stryker.NET is configured and called: the bridge's own settings, its configuration, its installation."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -7,8 +7,6 @@ that has computed for all of the time, as most endless loops do, had the process
 (`hosts.within`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence

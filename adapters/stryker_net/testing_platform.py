@@ -6,8 +6,6 @@ reports each of them. xunit v3, MSTest, NUnit and TUnit have it.
 [https://github.com/microsoft/testfx/blob/main/docs/mstest-runner-protocol/001-protocol-intro.md]
 """
 
-from __future__ import annotations
-
 import json
 import os
 import uuid

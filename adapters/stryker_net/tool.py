@@ -4,8 +4,6 @@ What is known of the tool was verified with 5.0.0 and 5.1.0 on the .NET SDK 10.0
 in the other modules, are files of https://github.com/stryker-mutator/stryker-net, below `src/`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

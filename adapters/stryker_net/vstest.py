@@ -26,8 +26,6 @@ its old versions, too; a host that doesn't agree on one leaves its mutants to th
 Microsoft.TestPlatform.CrossPlatEngine/EventHandlers/TestRequestHandler.cs]
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

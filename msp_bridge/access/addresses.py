@@ -1,7 +1,5 @@
 """Addresses: where a server listens, and whether other machines can reach that."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import socket

@@ -1,7 +1,5 @@
 """Credentials: the token that clients must send, the certificate of TLS, and the files that hold these secrets."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os

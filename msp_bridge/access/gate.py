@@ -1,7 +1,5 @@
 """ConnectionGate: what makes a connection a client: TLS, the framing's handshake, the token, and a free place."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

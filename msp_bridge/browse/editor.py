@@ -1,7 +1,5 @@
 """The user's editor, with a file open at a line."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from collections.abc import Mapping

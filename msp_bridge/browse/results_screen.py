@@ -1,7 +1,5 @@
 """ResultsScreen: the one lasting screen of `msp-bridge browse`, and what its keys do; Browser: the program."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Sequence

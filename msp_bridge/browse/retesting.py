@@ -3,8 +3,6 @@
 One test runs at a time. What one program tests is one kept run, which grows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """ResultTree: files with their scores, the worst first, and below each its mutants by status."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 

@@ -1,7 +1,5 @@
 """`msp-bridge cache`: what the bridge keeps for each project outside of it, and its removal."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator

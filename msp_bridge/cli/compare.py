@@ -1,7 +1,5 @@
 """`msp-bridge diff`, `trend` and `merge`: what differs between two runs, all scores, one report of several."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

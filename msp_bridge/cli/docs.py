@@ -1,7 +1,5 @@
 """`msp-bridge docs`: the pages of the installed version, in the terminal."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping

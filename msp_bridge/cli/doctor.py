@@ -1,7 +1,5 @@
 """`msp-bridge doctor`: what was found, what is wrong, and the command or setting that fixes it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -6,8 +6,6 @@ comments (and trailing commas). There an entry is added or replaced where it sta
 layout stay. What can't be done so is refused.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

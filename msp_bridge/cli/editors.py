@@ -1,7 +1,5 @@
 """Settings for editors and shells: `msp-bridge editors`, with this machine's paths, and `msp-bridge completion`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

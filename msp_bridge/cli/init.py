@@ -7,8 +7,6 @@ The jobs of CI that it proposes, and the hook of pre-commit: docs/how-to/ci.md h
 block scalars: no text of theirs can break the YAML.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Options of the commands that show or use the last results."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

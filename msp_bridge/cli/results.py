@@ -1,7 +1,5 @@
 """`msp-bridge results`, `show` and `accept`: the last results, without testing, and what no test can or should kill."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

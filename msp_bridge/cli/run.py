@@ -1,7 +1,5 @@
 """`msp-bridge run` and `msp-bridge discover`: test or list mutants without an editor."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -4,8 +4,6 @@ A sample is systematic: mutants are sorted by file and mutator, and every N-th i
 file and each mutator has its share, and the score of the sample estimates that of all without bias.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """`run --verify N`: results of the run, checked by fresh processes."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import shlex

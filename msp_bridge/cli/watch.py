@@ -5,8 +5,6 @@ newest first: another save ends the test that runs, and what that has not finish
 change of another file, as of a test, those mutants are tested again that have survived since the watch began.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

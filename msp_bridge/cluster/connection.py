@@ -4,8 +4,6 @@ Everything goes through the scheduler, so a client needs no way to the workers t
 Dask's: its configuration says which certificates a client has (`distributed.comm.tls`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

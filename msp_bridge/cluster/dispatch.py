@@ -35,8 +35,6 @@ Failures. When no worker is left, the request fails with the reason of the first
 none. When the scheduler is gone, all feeders fail, and the first failure is raised. What was given on stays.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

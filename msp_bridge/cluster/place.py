@@ -3,8 +3,6 @@
 `worker` has the theory of operation: who may use a place, and when it is closed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Prepare a worker for a request: the same version, the files that it lacks, and an adapter like the client's."""
 
-from __future__ import annotations
-
 import asyncio
 
 from attrs import define, field

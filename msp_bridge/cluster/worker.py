@@ -18,8 +18,6 @@ well.
 Back-pressure: the adapter's next result is awaited only while fewer than `AHEAD` results wait for the client.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

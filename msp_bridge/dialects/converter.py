@@ -4,8 +4,6 @@ A client can send a million faults in a message of a few MB. So the first MAX_FA
 short text. cattrs' own detailed validation keeps an exception and its traceback for each: a thousand times the message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NewType, TypeVar, get_args, get_type_hints

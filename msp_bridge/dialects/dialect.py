@@ -1,7 +1,5 @@
 """Dialect: what a wire protocol must say of itself, and what is the same for all of them."""
 
-from __future__ import annotations
-
 import abc
 import asyncio
 import logging

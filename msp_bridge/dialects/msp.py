@@ -5,8 +5,6 @@ fields are camelCase, and absent when None. Positions and locations are the mode
 have no `repr`: attrs would compile that for each of them while an editor waits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, ClassVar
 

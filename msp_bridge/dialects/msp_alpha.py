@@ -1,7 +1,5 @@
 """The MSP 0.0.1-alpha.1 dialect: spoken by the first mutation servers (docs/reference/msp-alpha.md)."""
 
-from __future__ import annotations
-
 import contextlib
 import enum
 import re

@@ -4,8 +4,6 @@
 Where the text and the servers of the platform differ, this does what their clients read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -20,8 +20,6 @@ What this client has been sent lies in `ClientTree`: which nodes there are, and 
 cache of a tool's state. It is needed since the client sends ids back, and nothing else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """The tree of nodes that a client of the JSON-RPC test runner RFC has been sent, and what became of each mutant."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Sequence
 

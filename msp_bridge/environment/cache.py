@@ -1,7 +1,5 @@
 """The cache of a project: where it lies, and that nobody else can put anything into it."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -4,8 +4,6 @@ An editor waits for this. `importlib.metadata` takes as long to import as click,
 It is used for what isn't a plain directory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import itertools

@@ -3,8 +3,6 @@
 The environment that the bridge runs in may be the project's, too, unless nothing but the bridge is in it.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

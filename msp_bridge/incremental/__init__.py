@@ -1,7 +1,5 @@
 """Incremental results: verdicts of earlier runs, reused while nothing that they could depend on has changed."""
 
-from __future__ import annotations
-
 from msp_bridge.incremental.rule import Incremental, Verdicts
 
 __all__ = ["Incremental", "Verdicts"]

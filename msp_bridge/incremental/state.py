@@ -1,7 +1,5 @@
 """State: everything that a verdict could depend on, as it is at one moment. Files count by content, never by time."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

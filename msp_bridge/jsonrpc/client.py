@@ -1,7 +1,5 @@
 """The client side: requests to a tool that is a JSON-RPC server on its stdin and stdout, as MSP servers are."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator

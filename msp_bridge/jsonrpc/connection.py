@@ -34,8 +34,6 @@ returns when the methods have cleaned up: no answer is waited for. In both cases
 that clean up send nothing more, for `notify` and `request` fail at once. So no end hangs on a peer that doesn't read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Framing, without I/O: bytes in, message bodies out; by Content-Length (MSP 0.4, "Message Format Example")."""
 
-from __future__ import annotations
-
 import abc
 import enum
 import logging

@@ -4,8 +4,6 @@ JSON is parsed and dumped by orjson where it can: it was the faster of cattrs' p
 sends (`benchmarks/json_backends.py`).
 """
 
-from __future__ import annotations
-
 import enum
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Outgoing: what a connection sends to its peer: answers, and notifications and requests of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

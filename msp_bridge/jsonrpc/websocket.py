@@ -7,8 +7,6 @@ A web page may connect to any port of the machine that it is shown on, whatever 
 by the header `Origin`, which programs don't send: a request with one is refused.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Calls: what each tool does, over the server's workspaces. Raises BridgeError for whatever the agent can put right."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path

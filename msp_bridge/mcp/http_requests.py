@@ -5,8 +5,6 @@ says so by the header `Origin`, which programs don't send. A page whose own name
 rebinding) needs no `Origin` for a GET; its name is the `Host` then. Neither knows the token: this is the second line.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

@@ -14,8 +14,6 @@ The end. First the connections are cut, which ends the calls of version 2026-07-
 Each call is waited for until its processes are dead.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

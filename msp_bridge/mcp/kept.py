@@ -1,7 +1,5 @@
 """Answers for agents from the last results of `msp-bridge run`, and which survivor comes next."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

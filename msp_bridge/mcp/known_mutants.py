@@ -4,8 +4,6 @@ A mutant is kept with the text that it was found in, so that it is never shown a
 kept with the version of all files that it is about (`FileVersions`): it counts while they are as they were.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import define, field, frozen

@@ -19,8 +19,6 @@ ended at once. At most `MAX_LEFT` works go on; one more ends the oldest. A call 
 on, instead of doing the same beside them. `aclose` ends all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -14,8 +14,6 @@ by an error itself. That waits for a client which doesn't read, so nothing more 
 errors are for clients: an unknown tool, resource or prompt.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Callable

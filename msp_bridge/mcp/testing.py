@@ -9,8 +9,6 @@ the look before is dropped, and counted as untested, as are all mutants of the e
 may be written all the time, and ends no run: the results are given, and are outdated from the start.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections import Counter

@@ -4,8 +4,6 @@ An agent chooses by these texts alone, so each says when to call the tool, and w
 kept short: they are in the context of every conversation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """A program of the user's choice, such as an editor, that has the terminal of this process until it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Sequence

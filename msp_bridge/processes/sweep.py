@@ -4,8 +4,6 @@ Used by the bridge when a supervisor was killed, and on macOS by the supervisor:
 nothing of ours.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable

@@ -10,8 +10,6 @@
 `prefix` leads from the repository's root to the report's, "" or with a `/` at its end.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ The viewer is the npm package `mutation-testing-elements` 3.9.0 (Apache-2.0), un
 network. https://github.com/stryker-mutator/mutation-testing-elements/tree/master/packages/elements
 """
 
-from __future__ import annotations
-
 import base64
 import html
 from functools import cache

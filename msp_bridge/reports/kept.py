@@ -9,8 +9,6 @@ each other's results. So runs of the whole are counted apart, and the oldest two
 are too many. The name of a file says of which kind its run is: the time in nanoseconds, and `ALL` for the whole.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time

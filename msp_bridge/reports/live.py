@@ -4,8 +4,6 @@ It speaks the viewer's own protocol, Server-Sent Events: `mutant-tested` with th
 https://github.com/stryker-mutator/mutation-testing-elements/blob/master/docs/implementing-real-time-reporting.md
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

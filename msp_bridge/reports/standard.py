@@ -5,8 +5,6 @@ The standard HTML viewer and dashboards read it. `mutation-testing-report-schema
 https://github.com/stryker-mutator/mutation-testing-elements/tree/master/packages/report-schema
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files

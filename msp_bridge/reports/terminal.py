@@ -3,8 +3,6 @@
 Names and messages of projects and tools are shown with `visible`: no control character reaches the terminal.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -9,8 +9,6 @@ In your own tests, on a copy of a small project that the tool can mutate:
 `verify` checks the verdicts of an adapter against those of an `Oracle`, which tests each mutant in a fresh process.
 """
 
-from __future__ import annotations
-
 from msp_bridge.python_engine import pytest_command
 from msp_bridge.testing.comparison import Difference, Verdict, Verification
 from msp_bridge.testing.conformance import RunningProcesses, TreeState, check_adapter

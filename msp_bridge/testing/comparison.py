@@ -4,8 +4,6 @@ A test that fails by chance makes both sides wrong: where a fresh process and a 
 twice more, and only what is said three times is called a difference; the rest is `unsteady`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from abc import ABC, abstractmethod

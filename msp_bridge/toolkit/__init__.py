@@ -1,7 +1,5 @@
 """The toolkit for driving a tool: private copies of the project, processes beside them, and which mutant comes next."""
 
-from __future__ import annotations
-
 from msp_bridge.toolkit.command_proof import CommandOfTests, CommandProof
 from msp_bridge.toolkit.command_run import CommandRun, RunPlace, RunPlaces, Stale, ToolOutput, shown
 from msp_bridge.toolkit.isolation import Around, Isolation, own_tmpdir, wanted_isolation

@@ -18,8 +18,6 @@ that the runs with mutants read: those may write none: it would be bytecode of a
 has no bytecode, hence no proof (`RunPlace.proven`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections import deque

@@ -5,8 +5,6 @@ project is in no lock file. So the package manager is the one whose lock file is
 repository; without one, the environment decides.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Sandbox: a private copy of the project that a tool may write to, brought up to date file by file."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

@@ -18,8 +18,6 @@ Each waiting request has a job of its own running (rule 2), whose end wakes it, 
 that grows counts from the next end of a job, or from a call of `look`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable

@@ -1,7 +1,5 @@
 """Slot: a numbered directory in the cache that one process at a time may use, and the cleaning of those left behind."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """Environment variables that the verdicts of tests depend on."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 PREFIXES = ("CARGO_", "DOTNET_", "LC_", "NODE_", "NPM_CONFIG_", "PYTEST_", "PYTHON", "RUST")

@@ -1,7 +1,5 @@
 """Detection: makes the map of a tree's projects, and finds the root of the project that a directory is in."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The directory that the user opened: what lies within it, and where in it projects may be."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

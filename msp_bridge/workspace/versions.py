@@ -10,8 +10,6 @@ was `touched` since: what it has found meanwhile is about no version in particul
 since: a file that is as it was again does not count. Only changes take memory.
 """
 
-from __future__ import annotations
-
 import asyncio
 import bisect
 import os

@@ -1,7 +1,5 @@
 """Offers: the code lenses and code actions of a document; EditorCommands: what they name, and the client executes."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A command is answered when its tests have begun, because some clients wait for n
 for long (Helix); only one that gives a `workDoneToken` is answered at the end, as the token ends with the answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

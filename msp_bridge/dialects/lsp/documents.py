@@ -1,7 +1,5 @@
 """Documents: the texts that a client has open, places in them by LSP's units, and which lines a change leaves alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Self
 

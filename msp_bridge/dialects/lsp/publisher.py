@@ -23,8 +23,6 @@ that ask for it in `initialize`.
 All ranges are those of the saved file, which is what tools read, also while the client's text is another.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

@@ -5,8 +5,6 @@ The package lsprotocol has them all, and takes half a second to import, twice wh
 negotiated encoding.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import field, frozen
