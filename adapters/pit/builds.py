@@ -29,9 +29,8 @@ from msp_bridge.toolkit.kept_answers import KeptAnswers
 
 from .host import Host
 from .kept import KeptCoverage
-from .maven import Module, compile_modules
 from .testers import World
-from .tool import Tools
+from .tool import Module, Tools, compile_modules
 
 POM, EFFECTIVE_POM = "pom.xml", "effective-pom.xml"
 TARGET = "target"  # the directory that Maven builds in, as long as no pom says otherwise

@@ -31,8 +31,7 @@ from msp_bridge.concurrency import in_thread, shielded, shields
 from msp_bridge.toolkit import Around, Isolation, JsonLinesProcess
 
 from .installation import java
-from .maven import Module
-from .tool import Tool
+from .tool import Module, Tool
 
 NAME = "a JVM of PIT's tests"
 MUTANTS = 100  # of one JVM, whose memory may grow

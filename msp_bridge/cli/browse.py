@@ -83,8 +83,7 @@ async def _browse(
     results: Sequence[LastResult],
     status: frozenset[Status] | None,
 ) -> int:
-    from msp_bridge.browse.listing import Filter
-    from msp_bridge.browse.retesting import Retesting
+    from msp_bridge.browse.listing import Filter, Retesting
 
     async with contextlib.aclosing(Retesting(options.root, options.open_workspace)) as retesting:
         program = browser(disk, results, retesting, Filter() if status is None else Filter(status))
