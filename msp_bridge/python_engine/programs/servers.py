@@ -46,13 +46,6 @@ from .world import World
 
 T = TypeVar("T")
 
-
-def _way_to(test: str) -> Iterator[str]:
-    """The names of the classes around a test, from the outermost on, and that of its function."""
-    file, _, name = test.partition("::")
-    return (f"{file}::{part}" for part in accumulate(name.partition("[")[0].split("::"), "{}::{}".format))
-
-
 read_beside_plugins(_pytest.assertion.rewrite)
 
 
@@ -279,3 +272,9 @@ class Fresh(Collecting):
             if self.failure is not None:
                 failing[test], self.failure = self.failure.text, None
         return {"collected": collected, "durations": durations, "failing": failing}
+
+
+def _way_to(test: str) -> Iterator[str]:
+    """The names of the classes around a test, from the outermost on, and that of its function."""
+    file, _, name = test.partition("::")
+    return (f"{file}::{part}" for part in accumulate(name.partition("[")[0].split("::"), "{}::{}".format))
