@@ -197,7 +197,7 @@ class StrykerJs(LazyParts):
 
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings`. Packages count by name and version, a workspace around it by its files."""
-        from .node_modules import surroundings_of
+        from .workspace import surroundings_of
 
         tools = await self._toolchain()
         packages, trees = await in_thread(surroundings_of, self._project)

@@ -28,19 +28,16 @@ from . import plug_n_play
 from .node_modules import (
     MODULES,
     Installed,
-    directories_above,
-    files_above,
     link_beside,
     link_modules,
     look,
     make_copy,
     make_directory,
     make_link,
-    members_of,
-    modules_below,
     stamp,
     stamps_of,
 )
+from .workspace import directories_above, files_above, members_of, modules_below
 
 MAX_SANDBOXES = 16  # how many runs, of all bridges, may go on in one project
 TEMPORARY = ".stryker-tmp"  # StrykerJS's own directory
