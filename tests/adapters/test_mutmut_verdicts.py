@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.mutmut_trial import Trial
 
-from msp_bridge.adapter import Result, Status, ToolError
+from msp_bridge.adapter import BaselineError, Result, Status, ToolError
 from msp_bridge.python_engine.programs.endings import gist, last_error
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\ntimeout_multiplier = 3\n'
@@ -230,6 +230,17 @@ BAD_SUITES = [  # in the main ring, the first five
     (b"def f(:\n", f"^tests/test_m.py {IMPORT}: SyntaxError: invalid syntax: {re.escape(FIX)}$"),
     (b"raise LookupError('a\\nb')\n", f"^tests/test_m.py {IMPORT}: LookupError: a: {re.escape(FIX)}$"),
 ]
+
+
+async def test_a_suite_that_fails_since_an_edit_is_the_same_error(tmp_path):
+    files = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n"}
+    async with Trial.of(
+        {**files, "tests/test_m.py": b"from pkg.m import f\n\n\ndef test_f():\n    assert f(1) == 2\n"}, tmp_path
+    ) as trial:
+        await trial.test()
+        trial.edit("pkg/m.py", "a + 1", "a + gone")
+        with pytest.raises(BaselineError, match=r"every test fails without any mutant; tests/test_m\.py::test_f"):
+            await trial.test()
 
 
 async def test_a_suite_that_says_nothing_of_mutants_is_one_clear_error(tmp_path, caplog, every_case):

@@ -167,7 +167,7 @@ class Measurement:
         found = None if report is None else known.measured(report, all=True)
         if not reloaded and (found is None or not found.failing.keys() <= known.failing.keys()):
             return (yield from self._all(plan, collected))
-        if found is not None and found.has_lost_lines:
+        if found is not None and (found.has_lost_lines or len(found.failing) == len(found.tests)):
             return (yield from self._all(plan, collected))
         return found
 
