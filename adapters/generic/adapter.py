@@ -50,7 +50,7 @@ class Generic:
             Sandbox,
         )
 
-        from .run import GenericDiscovery
+        from .discovery import GenericDiscovery
         from .settings import tools_of
 
         self._project = project

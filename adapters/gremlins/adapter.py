@@ -14,7 +14,7 @@ from msp_bridge.text import counted
 from .installation import INSTALL, go, gremlins, is_installed
 
 if TYPE_CHECKING:
-    from .run import GoModule
+    from .module import GoModule
 
 MODULE = "go.mod"
 CONFIGURATION = ".gremlins.yaml"
@@ -64,7 +64,7 @@ class Gremlins(LazyParts):
 
     @cached_property
     def _module(self) -> GoModule:
-        from .run import GoModule  # here: a client that only configures doesn't wait for it
+        from .module import GoModule  # here: a client that only configures doesn't wait for it
 
         return GoModule(self._project)
 

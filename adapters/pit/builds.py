@@ -29,8 +29,9 @@ from msp_bridge.toolkit.kept_answers import KeptAnswers
 
 from .host import Host
 from .kept import KeptCoverage
+from .maven import Module, compile_modules
 from .testers import World
-from .tool import Module, Tools, compile_modules
+from .tool import Tools
 
 POM, EFFECTIVE_POM = "pom.xml", "effective-pom.xml"
 TARGET = "target"  # the directory that Maven builds in, as long as no pom says otherwise

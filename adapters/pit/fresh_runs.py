@@ -32,8 +32,9 @@ from msp_bridge.phases import Phase, report_phase
 from msp_bridge.toolkit import Sandbox
 
 from .builds import TARGET, targets
+from .maven import Module
 from .plugin_runs import SAMPLE, PluginRuns, write_sample
-from .tool import Module, Tool
+from .tool import Tool
 
 TIMEOUT_FACTOR, TIMEOUT_MARGIN_S = 6.0, 10.0  # of the run without a mutant, for which PIT has no limit
 KILLED, SURVIVED, TIMED_OUT = "KILLED", "SURVIVED", "TIMED_OUT"  # PIT's words

@@ -37,8 +37,9 @@ from msp_bridge.toolkit import JsonLinesProcess
 from .installation import java
 from .kept import KeptCoverage
 from .listing import all_ran, calling_line, failing_tests
+from .maven import QUICK_START, Module
 from .testers import Launch, Testers, World, is_native
-from .tool import QUICK_START, Module, Tool
+from .tool import Tool
 
 T = TypeVar("T")
 NAME = "PIT's host"

@@ -21,7 +21,8 @@ from msp_bridge.toolkit import Sandbox
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
 from .installation import java
-from .tool import JUNIT5_PLUGIN, Module, Tool
+from .maven import Module
+from .tool import JUNIT5_PLUGIN, Tool
 
 SOURCE = re.compile(r"(^|/)src/[^/]+/(java|kotlin)/.*\.(java|kt)$")  # others are files that tests may read
 PLUGINS = frozenset({JUNIT5_PLUGIN.name, "pitest-testng-plugin"})  # they look for tests alone

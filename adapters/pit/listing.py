@@ -21,7 +21,7 @@ from msp_bridge.adapter import Location, Mutant, UnusableFile
 from msp_bridge.source import BOM, SourceText
 from msp_bridge.toolkit import walk
 
-from .tool import Module
+from .maven import Module
 
 STRATUM, LINES = "*S KotlinDebug\n", "*L\n"
 ROW = re.compile(r"^(\d+)(?:#\d+)?(?:,(\d+))?:(\d+)(?:,(\d+))?$", re.MULTILINE)

@@ -17,7 +17,7 @@ from .host import SHOWN_CHARS, Host
 from .installation import java
 from .kept import surroundings
 from .listing import ModuleListing, killing_tests, readable_name
-from .tool import Module
+from .maven import Module
 
 STATUSES = {
     "KILLED": Status.KILLED,

@@ -17,7 +17,8 @@ from msp_bridge.concurrency import in_thread
 
 from .builds import POM
 from .configuration import PLUGIN, Artifact
-from .tool import JUNIT5_PLUGIN, QUICK_START, Module, artifacts, run
+from .maven import QUICK_START, Module, run
+from .tool import JUNIT5_PLUGIN, artifacts
 
 GROUP = "org.pitest"
 SAMPLE = "+MSP_BRIDGE"  # a feature of PIT: that of `programs/SampledMutants.java`

@@ -31,7 +31,8 @@ from msp_bridge.concurrency import in_thread, shielded, shields
 from msp_bridge.toolkit import Around, Isolation, JsonLinesProcess
 
 from .installation import java
-from .tool import Module, Tool
+from .maven import Module
+from .tool import Tool
 
 NAME = "a JVM of PIT's tests"
 MUTANTS = 100  # of one JVM, whose memory may grow

@@ -49,16 +49,8 @@ from msp_bridge.toolkit.pool import Process
 from . import tool
 from .hosts import Hosts, HostsUnavailable
 from .plan import Base, StrykerNetPlan, needs_platform
-from .prepared import (
-    BASELINE_TIMEOUT_S,
-    Prepared,
-    PreparedBase,
-    Report,
-    ReportEntry,
-    StrykerNetBaseline,
-    kept_parts,
-    measure,
-)
+from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline, kept_parts, measure
+from .report import Report, ReportEntry
 from .sandbox import StrykerNetTestBed
 from .sdk import ORIGINAL, restore, sdk_directory, take_precompiled
 from .setup import DEFAULT_EXTRA_S, platform_line

@@ -20,7 +20,8 @@ from msp_bridge.toolkit import JobScheduler
 
 from .hosts import Case, HostsUnavailable, Outcome
 from .preparation import Preparation
-from .prepared import BASELINE_TIMEOUT_S, Prepared, ReportEntry
+from .prepared import BASELINE_TIMEOUT_S, Prepared
+from .report import ReportEntry
 
 TIME_FACTOR = 1.5  # the tool's: a time-out is this much of the time of the tests, and `additional-timeout`
 ALL_FAIL = "Only covered by already failing tests."  # the tool's own words

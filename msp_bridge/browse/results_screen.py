@@ -14,7 +14,9 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input, Static, Tree
 
 from msp_bridge.browse.editor import editor_command
-from msp_bridge.browse.listing import MISSED, FileResults, Filter, Listing, ResultsOnDisk, Retesting, status_of
+from msp_bridge.browse.listing import MISSED, FileResults, Filter, Listing, status_of
+from msp_bridge.browse.loading import ResultsOnDisk
+from msp_bridge.browse.retesting import Retesting
 from msp_bridge.browse.screens import ChangedSource, ChoiceScreen, InputScreen, SourceScreen, TextScreen, detail
 from msp_bridge.browse.tree import ResultTree, Row, key_of
 from msp_bridge.errors import BridgeError

@@ -20,7 +20,7 @@ from msp_bridge.model import Status
 from msp_bridge.toolkit.install import of_extra
 
 if TYPE_CHECKING:
-    from msp_bridge.browse.listing import ResultsOnDisk
+    from msp_bridge.browse.loading import ResultsOnDisk
     from msp_bridge.browse.results_screen import Browser
     from msp_bridge.reports.kept import LastResult
 
@@ -65,7 +65,7 @@ def command(
     """
     with of_extra("browse", "`browse` needs textual"):
         from msp_bridge.browse.results_screen import Browser
-    from msp_bridge.browse.listing import ResultsOnDisk
+    from msp_bridge.browse.loading import ResultsOnDisk
 
     options = Options.of(values, search=True)
     options.check()
@@ -83,7 +83,8 @@ async def _browse(
     results: Sequence[LastResult],
     status: frozenset[Status] | None,
 ) -> int:
-    from msp_bridge.browse.listing import Filter, Retesting
+    from msp_bridge.browse.listing import Filter
+    from msp_bridge.browse.retesting import Retesting
 
     async with contextlib.aclosing(Retesting(options.root, options.open_workspace)) as retesting:
         program = browser(disk, results, retesting, Filter() if status is None else Filter(status))

@@ -17,12 +17,13 @@ from msp_bridge.jsonrpc.messages import NotJson, parse
 from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Status
 from msp_bridge.reports.accepted import AcceptedSurvivors
+from msp_bridge.reports.comparison import Comparison
 from msp_bridge.reports.kept import is_complete
 from msp_bridge.reports.merging import NamedReport, Unmergeable, merged
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, entries, invalid
 from msp_bridge.reports.terminal import missed, summary
-from msp_bridge.reports.trend import Comparison, TrendPoint, badge_json, badge_svg, diagram
+from msp_bridge.reports.trend import TrendPoint, badge_json, badge_svg, diagram
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import project_root

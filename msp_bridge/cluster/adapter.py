@@ -37,7 +37,7 @@ from msp_bridge.adapter import (
     Setup,
     Surroundings,
 )
-from msp_bridge.cluster.chunks import LOCAL_MUTANTS, PlaceChoice
+from msp_bridge.cluster.choice import LOCAL_MUTANTS, PlaceChoice
 from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost, sends_openly
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Greeting, Order, Refused

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from attrs import define
 from msp_bridge.adapters.generic import Generic
-from msp_bridge.adapters.generic.run import GenericDiscovery
+from msp_bridge.adapters.generic.discovery import GenericDiscovery
 from support.generic_trees import Table, adapter_on, copied, discovered, results_of, settings
 from support.servers import until
 

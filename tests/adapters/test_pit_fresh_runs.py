@@ -12,8 +12,9 @@ from attrs import evolve
 from msp_bridge.adapters.pit import fresh_runs, plugin_runs
 from msp_bridge.adapters.pit.configuration import ModuleConfiguration, configurations
 from msp_bridge.adapters.pit.fresh_runs import PREPARING, TESTED, TESTING, Chosen, fresh_answers
+from msp_bridge.adapters.pit.maven import Module
 from msp_bridge.adapters.pit.plugin_runs import EXECUTION, REPORTS
-from msp_bridge.adapters.pit.tool import JUNIT5_PLUGIN, Module, Tool
+from msp_bridge.adapters.pit.tool import JUNIT5_PLUGIN, Tool
 
 from msp_bridge import phases
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status, ToolError

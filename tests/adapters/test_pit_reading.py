@@ -18,9 +18,10 @@ from msp_bridge.adapters.pit.listing import (
     line_location,
     readable_name,
 )
+from msp_bridge.adapters.pit.maven import Module, shown
 from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
 from msp_bridge.adapters.pit.testers import Launch, is_native
-from msp_bridge.adapters.pit.tool import Module, Tool, artifacts, shown
+from msp_bridge.adapters.pit.tool import Tool, artifacts
 
 from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Project, Scope, Status, UnusableFile
 from msp_bridge.source import SourceText

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msp_bridge.adapters.stryker_net.prepared import BREAK
+from msp_bridge.adapters.stryker_net.report import BREAK
 from support.net_trees import Scripted, adapter_on, copied, discovered, results_of
 
 from msp_bridge.adapter import Position, Status

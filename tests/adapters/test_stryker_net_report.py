@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.stryker_net.prepared import FILTERED, Report, ReportEntry
+from msp_bridge.adapters.stryker_net.report import FILTERED, Report, ReportEntry
 from msp_bridge.adapters.stryker_net.setup import StrykerNetConfiguration, platform_line
 from msp_bridge.adapters.stryker_net.tool import failure
 

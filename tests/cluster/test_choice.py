@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
-from msp_bridge.cluster.chunks import PlaceChoice, Side
+from msp_bridge.cluster.choice import PlaceChoice, Side
 from msp_bridge.cluster.wire import IDLE_S
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Location, Mutant, Position, Result, Status

@@ -24,7 +24,8 @@ from msp_bridge.adapter import BaselineError, FailingTest, Notice, Project, Resu
 from msp_bridge.cli import Exit
 from msp_bridge.cli.run import run
 from msp_bridge.cluster import behind_cluster
-from msp_bridge.cluster.chunks import LOCAL_MUTANTS, LOSSES
+from msp_bridge.cluster.choice import LOCAL_MUTANTS
+from msp_bridge.cluster.chunks import LOSSES
 from msp_bridge.cluster.dispatch import GIVEN_UP
 from msp_bridge.testing import check_adapter
 

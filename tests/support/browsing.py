@@ -8,8 +8,10 @@ from pathlib import Path
 from textual.app import App
 from textual.pilot import Pilot
 
-from msp_bridge.browse.listing import Filter, ResultsOnDisk, Retesting
+from msp_bridge.browse.listing import Filter
+from msp_bridge.browse.loading import ResultsOnDisk
 from msp_bridge.browse.results_screen import Browser
+from msp_bridge.browse.retesting import Retesting
 from msp_bridge.workspace.workspace import Workspace
 
 SIZE = (80, 24)  # the smallest terminal that counts

@@ -19,8 +19,9 @@ from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.commands import ACCEPT, COMMANDS, IGNORE, SHOW, EditorCommands, Offers, symbols
 from msp_bridge.dialects.lsp.documents import Document
 from msp_bridge.dialects.lsp.editor import ERROR, LENSES, Editor
+from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.folders import Folder, Folders
-from msp_bridge.dialects.lsp.publisher import SLICE, Explorer, Publisher
+from msp_bridge.dialects.lsp.publisher import SLICE, Publisher
 from msp_bridge.dialects.lsp.runs import Runs
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.jsonrpc.connection import Connection, Method, Service

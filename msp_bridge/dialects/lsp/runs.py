@@ -30,9 +30,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msp_bridge.dialects.lsp.editor import LENSES, WARNING, Editor
+from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.findings import Place, place_of, summary_of
 from msp_bridge.dialects.lsp.folders import Folder, Folders
-from msp_bridge.dialects.lsp.publisher import Explorer, Publisher
+from msp_bridge.dialects.lsp.publisher import Publisher
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Result, Status
 from msp_bridge.notices import FailingTest, Notice, PhaseReport, Told
