@@ -77,6 +77,12 @@ def test_the_diff_of_a_mutant_has_three_lines_around_it() -> None:
     )
 
 
+def test_lines_that_are_often_there_are_not_in_a_diff() -> None:
+    same = "\n" * 300
+    diff = unified_diff("a.py", f"first{same}last\n", f"1{same}2\n").splitlines()
+    assert [line for line in diff if line[0] in "+-"] == ["--- a/a.py", "+++ b/a.py", "-first", "+1", "-last", "+2"]
+
+
 def test_a_mutant_of_another_text_has_no_diff() -> None:
     mutant = Mutant("a", "m", Location(Position(5, 1), Position(5, 5)), "")
     assert (mutant_diff(SourceText("x\n"), mutant), mutant_diff(None, mutant)) == ("", "")

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msp_bridge import reading
 from msp_bridge.model import Location, Mutant, Position
-from msp_bridge.source import SourceText, utf16_length
+from msp_bridge.source import SourceText, as_discovered, utf16_length
 
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 FAMILY = "👨‍👩‍👧"  # three code points beyond the BMP and two joiners: eight code units
@@ -121,3 +122,13 @@ def test_locations_work_over_several_lines() -> None:
     location = Location(Position(1, 4), Position(3, 5))
     assert source.at(location) == "a:\r\n    😀(b)\r\nelse"
     assert source.location(source.text.index("a"), source.text.index("else") + 4) == location
+
+
+def test_mutants_of_a_file_that_has_changed_are_not_as_discovered(tmp_path: Path) -> None:
+    (tmp_path / "same.py").write_text("a + 1\n")
+    (tmp_path / "edited.py").write_text("a + 1\n")
+    place = SourceText("a + 1\n").location(2, 3)
+    mutants = [Mutant(path, "m", place, "-") for path in ("same.py", "edited.py", "gone.py")]
+    before = reading.digest(tmp_path / "same.py")
+    (tmp_path / "edited.py").write_text("a +  1\n")
+    assert as_discovered(tmp_path, mutants, lambda mutant: before) == mutants[:1]
