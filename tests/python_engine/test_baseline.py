@@ -66,7 +66,7 @@ def test_of_functions_that_are_not_told_apart_nothing_is_known() -> None:
 
 def test_what_has_been_run_alone_need_not_be_known() -> None:
     known = baseline().knowing(FUNCTIONS, RAN)
-    report = {"subprocess_tests": "0x0", "late": [], "lines": {}}
+    report = {"late": [], "lines": {}}
     run = known.with_isolated_runs({0: report, 3: report})
     assert run.unknown_alone == []
     assert Case(run).unknown_for("b + 1", "b - 1") == []

@@ -11,6 +11,7 @@ from msp_bridge.python_engine.programs.baseline import Baseline, Held
 from msp_bridge.python_engine.programs.channel import TargetPlan
 from msp_bridge.python_engine.programs.file_edit import digest_of
 from msp_bridge.python_engine.programs.kept import Changes, KeptSources
+from msp_bridge.python_engine.programs.process_starts import PROCESSES
 from msp_bridge.python_engine.programs.test_masks import bits
 
 SOURCE = """LIMIT = 3
@@ -247,7 +248,7 @@ def test_what_is_no_more_is_left_out_as_what_is_new(tmp_path: Path) -> None:
 
 
 def test_tests_that_start_processes_are_measured_again_with_each_change(tmp_path: Path) -> None:
-    found = kept(tmp_path / "project", {"tests/test_a.py": EDITED}, TESTS, subprocess_tests="0x10")
+    found = kept(tmp_path / "project", {"tests/test_a.py": EDITED}, TESTS, lines={**LINES, PROCESSES: {"0": "0x10"}})
     assert found is not None
     assert [TESTS[test] for test in bits(found.unmeasured)] == [A, BOTH, C]
 

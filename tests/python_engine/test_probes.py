@@ -31,7 +31,7 @@ def probes(jobs: Any) -> Probes:
 
 
 def ended(durations: dict[int, float] | None) -> Any:
-    report = None if durations is None else {"durations": durations, "failing": {}, "subprocess_tests": "0x0"}
+    report = None if durations is None else {"durations": durations, "failing": {}}
     return {"report": report}
 
 

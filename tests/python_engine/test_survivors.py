@@ -111,7 +111,7 @@ def test_what_a_run_of_one_test_takes_is_guessed_by_the_size_of_the_process_unti
     assert 3.0 < small.seconds_alone(EVERYTHING) < large.seconds_alone(EVERYTHING)
     known = replace(large, alone_s=(0.2, 1)).with_runs_alone({0: 1.4, 1: 0.5})  # the second took no longer than before
     assert known.seconds_alone(EVERYTHING) == pytest.approx(3.0 + 3 * 0.2)
-    alone = known.with_isolated_runs({2: {"subprocess_tests": "0x0", "late": [], "lines": {}, "seconds": 2.0}, 1: None})
+    alone = known.with_isolated_runs({2: {"late": [], "lines": {}, "seconds": 2.0}, 1: None})
     assert alone.alone_s == pytest.approx((1.6, 4))
     unmeasured = replace(known, durations=[1.0, 0.0, 1.0])
     assert unmeasured.with_runs_alone({1: 30.0}).alone_s == known.alone_s

@@ -11,6 +11,7 @@ from .dependencies import Function, outermost
 from .live_code import CodeChange, Key
 from .messages import Collected, Facts, Report
 from .narrowing import Edit, moving
+from .process_starts import PROCESSES
 from .test_masks import bits, masks
 from .text_reads import TEXT
 
@@ -54,7 +55,6 @@ class Baseline:
     classes_and_modules: Mapping[str, Sequence[str]]  # loaded then, by kind: `import_effects`
     late: frozenset[str]  # files that the tests themselves import
     failing: Mapping[int, str]  # tests that fail without a mutant, and their messages
-    subprocess_tests: int  # tests that start Python processes: what those run, nobody sees
     collecting: float  # seconds
     alone: frozenset[int] = frozenset()  # tests that have been run alone, and passed
     order_dependent: frozenset[int] = frozenset()  # tests that fail without others before them
@@ -88,7 +88,6 @@ class Baseline:
             classes_and_modules=collected.get("imported", {}),
             late=frozenset(report.get("late", ())),
             failing={int(test): text for test, text in report["failing"].items()},
-            subprocess_tests=int(report.get("subprocess_tests", "0x0"), 16),
             collecting=collected["seconds"],
             alone_s=(ALONE_S * collected.get("megabytes", SMALL_MB), 1),
             waited=report.get("waited", 0.0),
@@ -124,7 +123,6 @@ class Baseline:
             lines=merged,
             late=self.late | again.late,
             failing={**{test: text for test, text in self.failing.items() if test not in done}, **failing},
-            subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests & tests,
             unmeasured=0 if all else self.unmeasured & ~tests if in_order else self.unmeasured,
             waited=self._waited_with(again, done),
             is_unknown=self.is_unknown and not all,
@@ -159,7 +157,6 @@ class Baseline:
             durations=durations,
             lines={path: {line: mask(old) for line, old in found.items()} for path, found in self.lines.items()},
             failing={moved[test]: text for test, text in self.failing.items() if test in moved},
-            subprocess_tests=mask(self.subprocess_tests),
             alone=subset(self.alone),
             order_dependent=subset(self.order_dependent),
             fork_unsafe=subset(self.fork_unsafe),
@@ -171,10 +168,9 @@ class Baseline:
     def with_isolated_runs(self, reports: Mapping[int, Report | None]) -> Baseline:
         """With what each test runs when it runs alone; None: it fails then."""
         lines = {path: dict(found) for path, found in self.lines.items()}
-        subprocess_tests, late = self.subprocess_tests, set(self.late)
+        late = set(self.late)
         passed = {test: report for test, report in reports.items() if report is not None}
         for report in passed.values():
-            subprocess_tests |= int(report["subprocess_tests"], 16)
             late.update(report["late"])
             for path, found in masks(report["lines"]).items():
                 known = lines.setdefault(path, {})
@@ -185,7 +181,6 @@ class Baseline:
         return replace(
             self.with_runs_alone(took),
             lines=lines,
-            subprocess_tests=subprocess_tests,
             late=frozenset(late),
             alone=(self.alone | reports.keys()) - dependent,
             order_dependent=self.order_dependent | dependent,
@@ -341,7 +336,7 @@ class Baseline:
 
     def _beside(self, path: str) -> int:
         """The tests that any change of the file may concern, whatever they are seen to run."""
-        return self.subprocess_tests | self.readers(path)
+        return self.readers(path, PROCESSES)
 
     def reach(self, path: str, lines: Iterable[int]) -> tuple[str, str]:
         """The tests that run one of the lines, and tests that could: of a file that tests import, all."""

@@ -30,6 +30,7 @@ from .loaded_modules import have_changed
 from .measurement import Measurement
 from .measuring import MEASUREMENT, Background, drive
 from .messages import Collected, Ended, Options, Ran, Request, Started, Summary, Verdict
+from .process_starts import PROCESSES
 from .project_files import UNREADABLE, ProjectFiles
 from .scheduler import MutantScheduler
 from .test_masks import bits
@@ -337,7 +338,7 @@ class HostServer:
             "always_fresh": self._servers.why_fresh,
             "unsteady": [baseline.tests[test] for test in sorted(baseline.unsteady)],
             "fork_unsafe": [baseline.tests[test] for test in sorted(baseline.fork_unsafe)],
-            "starting": {baseline.tests[test]: baseline.durations[test] for test in bits(baseline.subprocess_tests)},
+            "starting": {baseline.tests[test]: baseline.durations[test] for test in bits(baseline.readers(PROCESSES))},
             "isolation": sorted(self._world.parts | ({GUARD} if self._sharing is Sharing.GUARD else set())),
             "refused": self._world.refused,
             "imported": self._imported,

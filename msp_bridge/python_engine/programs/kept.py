@@ -46,6 +46,7 @@ from .channel import TargetPlan
 from .file_edit import PythonText, digest_of
 from .import_effects import CLASSES, MODULES, ImportEffects
 from .mentions import encoded, reading, without_comments, word_of
+from .process_starts import PROCESSES
 from .reload import UNCOMPILED, EditedFunctions
 
 UNMENTIONED = {"conftest", "__init__"}  # what imports them does not name them
@@ -120,8 +121,8 @@ class Changes:
         if files is None:
             return None
         concerned = sum(1 << number for number, test in enumerate(tests) if file_of(test) in files)
-        readers = current.readers(*self._others, *self._directories)
-        return current.edited(min(files), None, {}, concerned | readers | current.subprocess_tests)
+        readers = current.readers(PROCESSES, *self._others, *self._directories)
+        return current.edited(min(files), None, {}, concerned | readers)
 
     def _versions(self, path: str) -> tuple[str, str]:
         """Return the file as it was and as it is; a file that is not there is empty."""

@@ -17,7 +17,8 @@ so no namespace shows it.
 Beside the lines stands the number `TEXT` for each file that the test reads, and each directory that it lists
 (`text_reads`).
 
-What nobody sees: code in processes that a test starts. Such tests (`ProcessWatch`) are candidates for every mutant.
+What nobody sees: code in processes that a test starts. So such a test runs the line `TEXT` of `PROCESSES`, which is no
+file, and is a candidate for every mutant.
 Files that are imported by the tests themselves are noted from their import on (`late_imports`). What a fixture of a
 wider scope runs counts for every test that uses it, not only for the first.
 """
@@ -29,18 +30,20 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pytest
 
 from .imports import TOOL, monitoring
 from .late_imports import LateImports, Line, Lines
-from .live_code import FUNCTION, LiveFunctions, all_nested, nested
-from .process_starts import note_starts
+from .live_code import FUNCTION, LiveFunctions, all_nested, in_pairs
+from .process_starts import PROCESSES, note_starts
 from .text_reads import TEXT, TextReads
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that notes a hit
 
 
@@ -87,7 +90,8 @@ class ProbedFile:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the sentinel is a string that is called
             code = compile(text, filename, "exec", dont_inherit=True)
-            tree = _Instrument(filename).visit(ast.parse(text))
+            tree = ast.parse(text)
+            _add_probes(tree, filename)
             probed = compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
         return cls(text, code, probed)
 
@@ -117,7 +121,10 @@ class Probes:
         self._probed = probed
         files = [probed.file(filename, text) for filename, text in sources.items()]
         self._codes = [
-            pair for file in files for pair in places(functions, file.code, with_constant(file.probed, self.hits.add))
+            given
+            for file in files
+            for old, new in in_pairs(file.code, with_constant(file.probed, self.hits.add))
+            for given in functions.given(old, new)
         ]
 
     def begin(self) -> None:
@@ -133,15 +140,6 @@ class Probes:
         return with_constant(self._probed.file(code.co_filename, text).probed, self.hits.add)
 
 
-def places(
-    functions: LiveFunctions, old: types.CodeType, new: types.CodeType
-) -> Iterator[tuple[types.FunctionType, types.CodeType]]:
-    """The live functions of the one tree of code objects, each with the code at the same place in the other."""
-    yield from functions.given(old, new)
-    for one, two in zip(nested(old), nested(new), strict=False):
-        yield from places(functions, one, two)
-
-
 def with_constant(code: types.CodeType, value: object) -> types.CodeType:
     """The code with `value` in the place of the sentinel, everywhere in it."""
     constants = tuple(
@@ -153,95 +151,56 @@ def with_constant(code: types.CodeType, value: object) -> types.CodeType:
     return code.replace(co_consts=constants)
 
 
-class _Instrument(ast.NodeTransformer):
-    """Puts a probe before each statement inside of functions, and into lambdas."""
-
-    def __init__(self, filename: str) -> None:
-        self._filename, self._in_function = filename, False
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._function(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        outer, self._in_function = self._in_function, False
-        node.body = [self.visit(statement) for statement in node.body]
-        self._in_function = outer
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        self.generic_visit(node)
-        node.body = ast.copy_location(ast.BoolOp(ast.Or(), [self._probe(node.body), node.body]), node.body)
-        return node
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        for name, value in ast.iter_fields(node):
-            if isinstance(value, list):
-                block = self._in_function and value and all(isinstance(each, ast.stmt) for each in value)
-                visited = [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
-                setattr(node, name, self._block(value, visited) if block else visited)
-            elif isinstance(value, ast.AST):
-                setattr(node, name, self.visit(value))
-        return node
-
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
-        outer, self._in_function = self._in_function, True
-        self.visit(node.args)  # lambdas in defaults
-        body = [self.visit(statement) for statement in node.body]
-        self._in_function = outer
-        node.decorator_list = [self.visit(decorator) for decorator in node.decorator_list]
-        docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
-        node.body = self._block(node.body[docstring:], body[docstring:])
-        if docstring:
-            node.body.insert(0, body[0])
-        return node
-
-    def _block(self, originals: list[ast.stmt], visited: list[ast.stmt]) -> list[ast.stmt]:
-        block: list[ast.stmt] = []
-        for original, statement in zip(originals, visited, strict=False):
-            block += [ast.copy_location(ast.Expr(self._probe(original)), original), statement]
-        return block
-
-    def _probe(self, node: ast.stmt | ast.expr) -> ast.expr:
-        call = ast.Call(ast.Constant(SENTINEL), [ast.Constant((self._filename, node.lineno))], [])  # type: ignore[arg-type]
-        return ast.fix_missing_locations(ast.copy_location(call, node))
+def _add_probes(node: ast.AST, filename: str, inside: bool = False) -> None:
+    """Put a probe before each statement that is inside of a function, and into each lambda."""
+    inside = isinstance(node, FUNCTIONS) or (inside and not isinstance(node, ast.ClassDef))
+    for child in ast.iter_child_nodes(node):
+        _add_probes(child, filename, inside)
+    if isinstance(node, ast.Lambda):
+        node.body = ast.copy_location(ast.BoolOp(ast.Or(), [_probe(node.body, filename), node.body]), node.body)
+    for _, block in ast.iter_fields(node) if inside else ():
+        if isinstance(block, list) and all(isinstance(each, ast.stmt) for each in block):
+            begin = isinstance(node, FUNCTIONS) and block is node.body and _is_constant(block[0])  # a docstring
+            probed = [(ast.copy_location(ast.Expr(_probe(each, filename)), each), each) for each in block[begin:]]
+            block[begin:] = chain.from_iterable(probed)
 
 
-class ProcessWatch:
-    """Notes whether a process was started that may run the project's code or read it.
+def _is_constant(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _probe(node: ast.stmt | ast.expr, filename: str) -> ast.expr:
+    call = ast.Call(ast.Constant(SENTINEL), [ast.Constant((filename, node.lineno))], [])  # type: ignore[arg-type]
+    return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+def _watch_processes(roots: Sequence[str], note: Callable[[], None]) -> None:
+    """Call `note` whenever a process is started that may run the project's code or read it; `roots`: its names.
 
     These are forks, shells, Python, its programs, and others that get a path of the project. multiprocessing starts
     processes past the audit events, and lets a server that it started before fork them.
     """
+    real = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
 
-    def __init__(self, roots: Sequence[str]) -> None:
-        """`roots`: the project's names."""
-        self.started = False
-        self._roots = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
-        note_starts(self.note, self._concerns)
-
-    def note(self) -> None:
-        """Code of the project may run that nobody sees."""
-        self.started = True
-
-    def _concerns(self, event: str, arguments: tuple[Any, ...]) -> bool:
+    def concerns(event: str, arguments: tuple[Any, ...]) -> bool:
         if event != "subprocess.Popen":
             return True
         executable, argv, cwd, *_ = arguments
         words = [executable, *argv] if isinstance(argv, (list, tuple)) else [executable, argv]
         names = [os.fsdecode(word) for word in words if isinstance(word, (str, bytes, os.PathLike))]
         paths = [*(name for name in names[:2] if os.sep in name), *names[2:]]
-        return _may_run_python(names) or any(self._leads_here(os.fsdecode(cwd or ""), path) for path in paths)
+        return _may_run_python(names) or any(_leads_to(real, os.fsdecode(cwd or ""), path) for path in paths)
 
-    def _leads_here(self, directory: str, argument: str) -> bool:
-        path = argument.rpartition("=")[2]  # of an option
-        try:
-            real = os.path.realpath(os.path.join(directory, path))
-        except ValueError:  # an argument that the kernel refuses
-            return False
-        return bool(path) and os.path.join(real, "").startswith(self._roots) and os.path.exists(real)
+    note_starts(note, concerns)
+
+
+def _leads_to(roots: tuple[str, ...], directory: str, argument: str) -> bool:
+    path = argument.rpartition("=")[2]  # of an option
+    try:
+        real = os.path.realpath(os.path.join(directory, path))
+    except ValueError:  # an argument that the kernel refuses
+        return False
+    return bool(path) and os.path.join(real, "").startswith(roots) and os.path.exists(real)
 
 
 def _may_run_python(names: Sequence[str]) -> bool:
@@ -256,54 +215,52 @@ class TestCoverage:
 
     def __init__(self) -> None:
         self._lines: Lines | None = None
-        self._watch: ProcessWatch | None = None
         self._late: LateImports | None = None
         self._fixtures: dict[int, set[Line]] = {}
-        self._spawning_fixtures: set[int] = set()
 
     def measure(self, lines: Lines, filenames: Collection[str], roots: Sequence[str]) -> None:
         """From now on, in this process, also of the files `filenames` that are imported later.
 
         What is read below `roots` is noted by its path there.
         """
-        self._lines, self._watch = lines, ProcessWatch(roots)
-        self._late = LateImports(lines, filenames, self._watch.note)
-        TextReads(*roots, note=lambda path: lines.hits.add((path, TEXT)), hide=self._watch.note).begin()
+
+        def note(path: str = PROCESSES) -> None:
+            lines.hits.add((path, TEXT))
+
+        self._lines = lines
+        _watch_processes(roots, note)
+        self._late = LateImports(lines, filenames, note)
+        TextReads(*roots, note=note, hide=note).begin()
         lines.begin()
         lines.again()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
         """Note what a fixture of a wider scope runs while it is set up."""
-        if self._lines is None or self._watch is None or fixturedef.scope == "function":
+        if self._lines is None or fixturedef.scope == "function":
             return (yield)
-        before, started = set(self._lines.hits), self._watch.started
-        self._lines.hits.clear()
-        self._watch.started = False
-        self._lines.again()
+        before = self._taken(self._lines)
         try:
             return (yield)
         finally:
             self._fixtures.setdefault(id(fixturedef), set()).update(self._lines.hits)
-            if self._watch.started:
-                self._spawning_fixtures.add(id(fixturedef))
-            self._watch.started = self._watch.started or started
             self._lines.hits.update(before)
 
-    def of(self, item: Any) -> tuple[set[Line], bool]:
-        """The lines that `item`, which has just run, has run, and whether it started a process."""
+    def of(self, item: Any) -> set[Line]:
+        """The lines that `item`, which has just run, has run."""
         assert self._lines is not None
-        assert self._watch is not None
-        lines, started = set(self._lines.hits), self._watch.started
-        self._lines.hits.clear()
-        self._watch.started = False
-        self._lines.again()
+        found = self._taken(self._lines)
         info = getattr(item, "_fixtureinfo", None)
         for definitions in info.name2fixturedefs.values() if info is not None else ():
-            for definition in definitions:
-                lines |= self._fixtures.get(id(definition), set())
-                started = started or id(definition) in self._spawning_fixtures
-        return lines, started
+            found.update(*(self._fixtures.get(id(definition), ()) for definition in definitions))
+        return found
+
+    def _taken(self, lines: Lines) -> set[Line]:
+        """The lines that were noted since the last call."""
+        taken = set(lines.hits)
+        lines.hits.clear()
+        lines.again()
+        return taken
 
 
 def lines_of(functions: LiveFunctions, sources: Mapping[str, str], probed: ProbedFiles) -> Lines:

@@ -178,6 +178,13 @@ def pairs(old: types.CodeType, new: types.CodeType, parents: tuple[Key, ...] = (
             yield Pair(each, None, around)
 
 
+def in_pairs(old: types.CodeType, new: types.CodeType) -> Iterator[tuple[types.CodeType, types.CodeType]]:
+    """The code objects at the same places, whose structure is equal."""
+    yield old, new
+    for one, other in zip(nested(old), nested(new), strict=False):
+        yield from in_pairs(one, other)
+
+
 def _constants(code: types.CodeType) -> list[tuple[type, object]]:
     return [_constant(value) for value in code.co_consts if not isinstance(value, types.CodeType)]
 

@@ -220,7 +220,7 @@ class Live:
 
         def end(_signal: int, _frame: object) -> None:
             if test >= 0 and test not in piece.durations:
-                piece.note(test, 0.0, *self._tests.coverage.of(self._tests.items[test]), None)
+                piece.note(test, 0.0, self._tests.coverage.of(self._tests.items[test]), None)
             job.end(self._measured(piece))
 
         if at_most:
@@ -228,11 +228,11 @@ class Live:
         signal.setitimer(signal.ITIMER_REAL, at_most or stuck)
         for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
             duration = yield from self._tests.run(turn, message.get("counts"))
-            hits, started = self._tests.coverage.of(self._tests.items[test])
+            hits = self._tests.coverage.of(self._tests.items[test])
             if stuck:
                 signal.alarm(stuck)
             failure, self._tests.failure = self._tests.failure, None
-            piece.note(test, duration, hits, started, None if failure is None else failure.text)
+            piece.note(test, duration, hits, None if failure is None else failure.text)
             now = time.perf_counter()
             if 0 < at_most <= now - began:  # pytest-timeout has taken the timer
                 break
@@ -256,7 +256,6 @@ class Live:
             "durations": tests.durations,
             "lines": by_path,
             "failing": tests.failing,
-            "subprocess_tests": hex(tests.subprocess_tests),
             "late": sorted(names[filename] for filename in late),
             "unseen": {} if monitoring is not None else self._unseen(names),
         }
@@ -291,14 +290,11 @@ class MeasuredTests:
     durations: dict[int, float] = field(default_factory=dict)
     lines: dict[Line, int] = field(default_factory=dict)
     failing: dict[int, str] = field(default_factory=dict)
-    subprocess_tests: int = 0
 
-    def note(self, test: int, duration: float, hits: Collection[Line], started: bool, failure: str | None) -> None:
-        """Note that one test was run; `started`: it has started a process."""
-        bit = 1 << test
-        self.subprocess_tests |= bit if started else 0
+    def note(self, test: int, duration: float, hits: Collection[Line], failure: str | None) -> None:
+        """Note that one test was run."""
         for line in hits:
-            self.lines[line] = self.lines.get(line, 0) | bit
+            self.lines[line] = self.lines.get(line, 0) | 1 << test
         if failure is not None:
             self.failing[test] = failure
         self.durations[test] = duration  # at last: it says that the test is measured
@@ -307,7 +303,6 @@ class MeasuredTests:
         """Add further tests."""
         self.durations.update(other.durations)
         self.failing.update(other.failing)
-        self.subprocess_tests |= other.subprocess_tests
         for line, mask in other.lines.items():
             self.lines[line] = self.lines.get(line, 0) | mask
 

@@ -77,7 +77,6 @@ class Report(TypedDict, total=False):
     waited: float  # the part of these in which its process waited for a CPU
     lines: Mapping[str, Mapping[Any, str]]  # path to line to mask
     failing: Mapping[Index, str]
-    subprocess_tests: str  # a mask
     late: Sequence[str]  # paths
     unseen: Mapping[str, Sequence[Row]]
     collected: Collected  # in a fresh process

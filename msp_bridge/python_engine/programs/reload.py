@@ -12,12 +12,12 @@ the same way (`test_reload`): these tests are measured again. Anything else need
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .baseline import Baseline, FileFacts
 from .fork_servers import ServerProcess
-from .live_code import CodeChange, Pair, Segment, all_nested, key, nested, pairs, same_shallow, why_not_live
+from .live_code import CodeChange, Pair, Segment, all_nested, in_pairs, key, pairs, same_shallow, why_not_live
+from .process_starts import PROCESSES
 from .source_file import SourceFile
 
 Codes = tuple[types.CodeType, types.CodeType]
@@ -53,7 +53,7 @@ class EditedFunctions:
 
         `facts`: of the file now; None: the tests import it themselves.
         """
-        tests, to = baseline.subprocess_tests, _moved_lines(*self.codes)
+        tests, to = baseline.readers(PROCESSES), _moved_lines(*self.codes)
         edited = {line for pair in self.pairs for line in _lines(pair.old)}
         for line, mask in baseline.lines.get(path, {}).items():
             tests |= mask if line in edited or line not in to else 0
@@ -91,18 +91,11 @@ def reloaded_tests(baseline: Baseline, path: str, segment: Segment, server: Serv
     return baseline.edited(path, None, {}, int(answer["tests"], 16))
 
 
-def _in_pairs(old: types.CodeType, new: types.CodeType) -> Iterator[Codes]:
-    """The code objects at the same places, whose structure is equal."""
-    yield old, new
-    for one, other in zip(nested(old), nested(new), strict=False):
-        yield from _in_pairs(one, other)
-
-
 def _moved_lines(old: types.CodeType, new: types.CodeType) -> dict[int, int]:
     """Old lines to new ones, of the code objects that the edit has not changed."""
     return {
         line: to
-        for one, other in _in_pairs(old, new)
+        for one, other in in_pairs(old, new)
         if same_shallow(one, other)
         for line, to in zip(_ordered(one), _ordered(other), strict=False)
     }
@@ -110,7 +103,7 @@ def _moved_lines(old: types.CodeType, new: types.CodeType) -> dict[int, int]:
 
 def _moved_keys(facts: FileFacts, old: types.CodeType, new: types.CodeType) -> list[tuple[str, int]]:
     """The functions that were called before the fork, as they are named now."""
-    return [key(other) for one, other in _in_pairs(old, new) if key(one) in facts.called]
+    return [key(other) for one, other in in_pairs(old, new) if key(one) in facts.called]
 
 
 def _ordered(code: types.CodeType) -> list[int]:
