@@ -21,8 +21,8 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from contextvars import Context
 from functools import partial
 
@@ -138,11 +138,7 @@ class PythonEngine:
         asked = await plan() if mutants else None
         if asked is None:
             return
-        self._running += 1
-        try:
-            await self._ahead.join()
-            self._slot.begin_request()
-            self._plan = noted = self._noting(asked)
+        async with self._request(asked) as noted:
             work = partial(self._test, noted, next(self._requests))
             told: set[Notice] = set()
             async with aclosing(self._scheduler.run(mutants, work)) as results:
@@ -155,6 +151,16 @@ class PythonEngine:
                 await self._slot.finish_measuring(noted)
                 for notice in self._news(told):
                     yield notice
+
+    @asynccontextmanager
+    async def _request(self, asked: TestPlan) -> AsyncIterator[TestPlan]:
+        """A request for verdicts: its plan, with what the project asks for."""
+        self._running += 1
+        try:
+            await self._ahead.join()
+            self._slot.begin_request()
+            self._plan = self._noting(asked)
+            yield self._plan
         finally:
             self._running -= 1
 
@@ -168,14 +174,8 @@ class PythonEngine:
         self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool
     ) -> Mapping[Mutant, Reach]:
         """Implement `KnowsReach`."""
-        self._running += 1
-        try:
-            await self._ahead.join()
-            self._slot.begin_request()
-            self._plan = plan = self._noting(plan)
-            return await self._slot.reach(mutants, plan, known, alone=alone)
-        finally:
-            self._running -= 1
+        async with self._request(plan) as noted:
+            return await self._slot.reach(mutants, noted, known, alone=alone)
 
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
         """Implement `KnowsReach`."""

@@ -165,7 +165,7 @@ class Host:
         self.is_measuring = answer["measuring"]
         self.notices = {FailingTest(test, why): None for test, why in sorted(self.failing.items())}
         if not self.is_measuring:
-            self.notices.update(remarks.of_tests(answer))
+            self.notices.update(dict.fromkeys(remarks.of_tests(answer)))
             log.info(
                 "the tests are ready (%s, %s in %.2f s); isolated per mutant: %s",
                 counted(len(self._tests), "test"),
@@ -319,7 +319,7 @@ class Host:
         if message["status"] == "stale":
             return None
         answer = cast(MutantAnswer, message)
-        self.notices.update(remarks.of_unsteady(answer.get("unsteady", ())))
+        self.notices.update(dict.fromkeys(remarks.of_unsteady(answer.get("unsteady", ()))))
         killer, seconds = answer.get("killed_by"), answer.get("seconds")
         known = answer["covered"] is not None  # else not all tests were measured yet
         covered = tuple(self._tests[test] for test in answer["covered"] or ())

@@ -116,11 +116,10 @@ class HostSlot:
 
     async def finish_measuring(self, plan: TestPlan) -> None:
         """Wait until the present host, if any, has measured all tests. Raises ToolError where that fails."""
-        host = None if self._warm is None else self._warm.process.current
-        if host is not None and host.is_measuring:
+        if self._host is not None and self._host.is_measuring:
             with suppress(ProcessEnded):  # the next request starts another
-                await host.settle()
-                if not host.is_prepared:
+                await self._host.settle()
+                if not self._host.is_prepared:
                     await self.prepared(plan)
 
     async def reach(
@@ -140,22 +139,23 @@ class HostSlot:
                 return found
 
     @property
+    def _host(self) -> Host | None:
+        return None if self._warm is None else self._warm.process.current
+
+    @property
     def waiting(self) -> int:
         """How many mutants need no job: they wait until all tests are measured."""
-        host = None if self._warm is None else self._warm.process.current
-        return 0 if host is None else min(host.waiting, MOST_WAITING)
+        return 0 if self._host is None else min(self._host.waiting, MOST_WAITING)
 
     @property
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
         """Implement `KnowsReach`."""
-        host = None if self._warm is None else self._warm.process.current
-        return {} if host is None else host.ran_alone
+        return {} if self._host is None else self._host.ran_alone
 
     @property
     def notices(self) -> Collection[Notice]:
         """The present host's, if any, for each request, and what was not followed in this one."""
-        host = None if self._warm is None else self._warm.process.current
-        return [*(() if host is None else host.notices), *self._remarks]
+        return [*(() if self._host is None else self._host.notices), *self._remarks]
 
     def _is_touched(self, path: str) -> bool:
         if self._warm is None or path in self._unfollowed:
@@ -171,11 +171,9 @@ class HostSlot:
 
     async def prepares_in_vain(self) -> bool:
         """Whether all tests are being run without a mutant, for files that have changed since."""
-        warm = self._warm
-        host = None if warm is None else warm.process.current
-        if warm is None or host is None or not host.restarts:
+        if self._warm is None or self._host is None or not self._host.restarts:
             return False
-        return bool(await in_thread(warm.sandbox.changed))
+        return bool(await in_thread(self._warm.sandbox.changed))
 
     async def prepared(self, plan: TestPlan) -> Host:
         """A host that has the files as they are. Raises ToolError."""

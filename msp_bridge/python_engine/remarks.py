@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msp_bridge.notices import Notice, Remark
 from msp_bridge.python_engine.programs.messages import Summary
@@ -11,30 +11,23 @@ from msp_bridge.text import counted
 COSTLY_S = 5.0  # that tests which start Python processes take together
 
 
-def of_tests(answer: Summary) -> dict[Notice, None]:
+def of_tests(answer: Summary) -> Iterator[Notice]:
     """Remarks on the tests, from the host's summary."""
-    remarks = of_unsteady(answer["unsteady"])
+    yield from of_unsteady(answer["unsteady"])
     if why := answer["always_fresh"]:
-        remarks[Remark(f"every mutant is tested in a process that imports everything anew: {why}")] = None
+        yield Remark(f"every mutant is tested in a process that imports everything anew: {why}")
     for test in answer["fork_unsafe"]:
-        remarks[Remark(f"{test} passes in a fresh process only: mutants that it covers are tested there")] = None
-    return remarks | _of_starting(answer["starting"])
+        yield Remark(f"{test} passes in a fresh process only: mutants that it covers are tested there")
+    seconds = sum(answer["starting"].values())
+    if seconds >= COSTLY_S:
+        longest = max(answer["starting"], key=answer["starting"].__getitem__)
+        who = f"{counted(len(answer['starting']), 'test')} with Python processes (such as {longest})"
+        why = "what runs in them is not seen: leave out tests that others make up for"
+        yield Remark(f"{who} take {seconds:.0f} s for each mutant that no other test kills; {why}")
 
 
-def of_unsteady(tests: Sequence[str]) -> dict[Notice, None]:
+def of_unsteady(tests: Sequence[str]) -> Iterator[Notice]:
     """A remark for each test that can't be relied on."""
     what = "does not always pass without any mutant, or fails on a busy machine"
-    return {
-        Remark(f"{test} {what}: each mutant that it kills is tested again while nothing else runs"): None
-        for test in tests
-    }
-
-
-def _of_starting(tests: Mapping[str, float]) -> dict[Notice, None]:
-    """A remark on the tests that start Python processes, with the seconds that each takes, where they take long."""
-    seconds = sum(tests.values())
-    if seconds < COSTLY_S:
-        return {}
-    who = f"{counted(len(tests), 'test')} with Python processes (such as {max(tests, key=tests.__getitem__)})"
-    why = "what runs in them is not seen: leave out tests that others make up for"
-    return {Remark(f"{who} take {seconds:.0f} s for each mutant that no other test kills; {why}"): None}
+    for test in tests:
+        yield Remark(f"{test} {what}: each mutant that it kills is tested again while nothing else runs")

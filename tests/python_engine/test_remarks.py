@@ -8,7 +8,7 @@ NOTHING: Any = {"unsteady": [], "always_fresh": None, "fork_unsafe": [], "starti
 
 
 def test_tests_that_start_processes_are_named_when_they_make_every_survivor_slow() -> None:
-    assert of_tests(NOTHING | {"starting": {"test_a": 4.8}}) == {}
+    assert not [*of_tests(NOTHING | {"starting": {"test_a": 4.8}})]
     [remark] = of_tests(NOTHING | {"starting": {"test_a": 1.5, "test_b": 4.2}})
     assert str(remark).startswith("2 tests with Python processes (such as test_b) take 6 s for each mutant")
 

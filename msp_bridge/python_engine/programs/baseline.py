@@ -36,7 +36,6 @@ class FileFacts:
     suspended: frozenset[Key]
     called: frozenset[Key]
     read: bool
-    unseen: frozenset[Key] = frozenset()  # their lines can't be noted: something else has compiled them
 
     @classmethod
     def of(cls, message: Facts) -> FileFacts:
@@ -52,6 +51,7 @@ class Baseline:
     durations: Sequence[float]  # seconds, set-up and tear-down included
     lines: Mapping[str, Mapping[int, int]]  # path to line to tests that run it; none: one did, before an edit
     facts: Mapping[str, FileFacts]  # of the files that were loaded at the fork
+    unseen: Mapping[str, frozenset[Key]]  # functions whose lines can't be noted: something else has compiled them
     classes_and_modules: Mapping[str, Sequence[str]]  # loaded then, by kind: `import_effects`
     late: frozenset[str]  # files that the tests themselves import
     failing: Mapping[int, str]  # tests that fail without a mutant, and their messages
@@ -81,10 +81,8 @@ class Baseline:
             tests=tests,
             durations=[durations.get(test, 0.0) for test in range(len(tests))],
             lines=masks(report.get("lines", {})),
-            facts={
-                path: replace(FileFacts.of(facts), unseen=_keys(report.get("unseen", {}).get(path, ())))
-                for path, facts in collected.get("files", {}).items()
-            },
+            facts={path: FileFacts.of(facts) for path, facts in collected.get("files", {}).items()},
+            unseen={path: _keys(keys) for path, keys in report.get("unseen", {}).items()},
             classes_and_modules=collected.get("imported", {}),
             late=frozenset(report.get("late", ())),
             failing={int(test): text for test, text in report["failing"].items()},
@@ -115,10 +113,9 @@ class Baseline:
             merged[name] = {
                 line: old.get(line, 0) & ~tests | new.get(line, 0) & tests for line in old.keys() | new.keys()
             }
-        unseen = {path: _keys(keys) for path, keys in report.get("unseen", {}).items()}
         return replace(
             self,
-            facts={path: replace(facts, unseen=unseen.get(path, facts.unseen)) for path, facts in self.facts.items()},
+            unseen={**self.unseen, **again.unseen},
             durations=[took.get(test, seconds) for test, seconds in enumerate(self.durations)],
             lines=merged,
             late=self.late | again.late,
@@ -351,17 +348,16 @@ class Baseline:
             return True
         if change.not_live is not None or facts.read:
             return False
-        return not any(
+        return not self.is_unseen(path, change) and not any(
             function in facts.called
             or function in facts.suspended
-            or not facts.unseen.isdisjoint((function, *parents))
             or (function not in facts.live and not facts.live.intersection(parents))
             for function, parents in change.changed
         )
 
     def is_unseen(self, path: str, change: CodeChange) -> bool:
         """Whether it is not known which tests run the code of a mutant of the file `path`."""
-        unseen = self.facts[path].unseen if path in self.facts else frozenset()
+        unseen = self.unseen.get(path, frozenset())
         return any(not unseen.isdisjoint((function, *parents)) for function, parents in change.changed)
 
     def is_static(self, path: str, change: CodeChange) -> bool:

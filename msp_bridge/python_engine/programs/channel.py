@@ -63,10 +63,11 @@ class Channel:
         while (arrived := self.receive()) is not None:
             yield from arrived
 
-    def close(self) -> None:
-        """Let go of both descriptors."""
-        for descriptor in {self.reader, self.writer}:
+    def close(self, *, reader: bool = True) -> None:
+        """Let go of what is open: of the one to write to, and of the one to read from. Then it is -1."""
+        for descriptor in {self.writer, self.reader if reader else -1} - {-1}:
             os.close(descriptor)
+        self.reader, self.writer = -1 if reader else self.reader, -1
 
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)

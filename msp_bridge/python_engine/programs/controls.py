@@ -49,10 +49,10 @@ class Controls:
         self._kills: dict[int, int] = {}
         self._steady: dict[tuple[int, Files], float] = {}  # with the time of the last control (time.monotonic())
         self._passed_alone: dict[int, float] = {}  # isolated runs
-        self._needs_files: set[int] = set()
+        self.needs_files: set[int] = set()  # have failed where not all test files were collected
         self._loaded: set[int] = set()  # have been run under load
-        self._fails_alone: set[int] = set()
-        self._unsteady = set(unsteady)
+        self.fails_alone: set[int] = set()  # have failed alone, and were not measured alone before
+        self.unsteady = set(unsteady)  # have passed alone and failed alone
 
     def due(self, test: int, files: Files, *, timed_out: bool) -> bool:
         """Count one more kill by `test`; whether it needs a control in a process that has collected `files`.
@@ -62,7 +62,7 @@ class Controls:
         kills = self._kills[test] = self._kills.get(test, 0) + 1
         alone = NEVER if files is not None or timed_out else self._passed_alone.get(test, NEVER)
         known = max(self._steady.get((test, files), NEVER), alone) > time.monotonic() - HOLDS_S
-        return test in self._unsteady or not known or (kills > 1 and _is_power_of_four(kills))
+        return test in self.unsteady or not known or (kills > 1 and _is_power_of_four(kills))
 
     def passed_alone(self, test: int) -> None:
         """An isolated run of `test` has passed."""
@@ -78,33 +78,16 @@ class Controls:
 
     def due_under_load(self, test: int, among: float, alone: float) -> bool:
         """Whether `test`, which takes so many seconds among others and alone, needs one under load; asked for once."""
-        due = test not in self._loaded | self._unsteady and min(among, alone) >= DISTURBED_S and alone <= AFFORDABLE_S
+        due = test not in self._loaded | self.unsteady and min(among, alone) >= DISTURBED_S and alone <= AFFORDABLE_S
         self._loaded.add(test)
         return due
 
     def failed(self, test: int, files: Files, *, passed_alone: bool) -> None:
         """The control of `test` has failed; `passed_alone`: it has passed so, beside its controls."""
         if passed_alone or (test, files) in self._steady:
-            self._unsteady.add(test)
+            self.unsteady.add(test)
         else:
-            (self._fails_alone if files is None else self._needs_files).add(test)
-
-    @property
-    def unsteady(self) -> frozenset[int]:
-        """The tests that have passed alone and failed alone."""
-        return frozenset(self._unsteady)
-
-    def is_unsteady(self, test: int) -> bool:
-        """Whether `test` has passed alone and failed alone."""
-        return test in self._unsteady
-
-    def fails_alone(self, test: int) -> bool:
-        """Whether `test` has failed alone, and was not measured alone before."""
-        return test in self._fails_alone
-
-    def needs_files(self, test: int) -> bool:
-        """Whether `test` has failed where not all test files were collected."""
-        return test in self._needs_files
+            (self.fails_alone if files is None else self.needs_files).add(test)
 
 
 def _is_power_of_four(number: int) -> bool:

@@ -69,15 +69,9 @@ class EarlyJobs:
                 self._wanted += 1
                 self._start()
             return None
-        if not self._known(baseline).allows_live_code(mutant.path, mutant.change):
+        if not replace(baseline, facts=self._facts).allows_live_code(mutant.path, mutant.change):
             return None
         mutant.is_early = mutant.path in self._facts
         if mutant.files is not None:
             mutant.files |= self._before
         return self.server
-
-    def _known(self, baseline: Baseline) -> Baseline:
-        """The baseline with the facts of the early server, which has noted no lines."""
-        unseen = {path: facts.unseen for path, facts in baseline.facts.items()}
-        facts = {path: replace(facts, unseen=unseen.get(path, facts.unseen)) for path, facts in self._facts.items()}
-        return replace(baseline, facts=facts)

@@ -109,7 +109,7 @@ class ForkServer:
         if self._waiting is not None:
             moments.append(self._waiting.expires)
         wait_s = max(0.0, min(moments) - time.monotonic()) if moments else None
-        readers = {job.reader: job for job in self._running.values() if job.reader >= 0}
+        readers = {job.channel.reader: job for job in self._running.values() if job.channel.reader >= 0}
         ready, _, _ = select.select([self._channel.reader, self._wake, *readers], [], [], wait_s)
         for reader in readers.keys() & set(ready):
             self._read(readers[reader])
@@ -198,13 +198,13 @@ class ForkServer:
         if namespace is None:
             with contextlib.suppress(OSError):  # the first of us two
                 os.setpgid(pid, pid)
-        return JobProcess(pid, parts, namespace, scratch, writer, reader, ended, time.monotonic() - began)
+        return JobProcess(pid, parts, namespace, scratch, Channel(reader, writer), ended, time.monotonic() - began)
 
     def _become(self, reader: int, job: Job, parts: list[str], *, separated: bool) -> None:
         """In the forked process: let go of all that belongs to the server, enter the world, and wait for the job."""
         descendants.die_with_parent()
         for process in self._running.values():
-            process.close()
+            process.channel.close()
             if process.namespace is not None:
                 process.namespace.close()
         if separated:
@@ -246,10 +246,9 @@ class ForkServer:
                 file.open_again(name)
 
     def _read(self, job: JobProcess) -> None:
-        job.read()
-        for piece in job.pieces():
+        for piece in job.read():
             self._send({"id": job.id, "piece": piece})
-        if job.has_reported and job.is_apart and not job.kill_reason and not job.answered:
+        if job.report is not None and job.is_apart and not job.kill_reason and not job.answered:
             self._answer(job, 0)
 
     def _kill(self, job: JobProcess, reason: str) -> None:
@@ -274,7 +273,7 @@ class ForkServer:
         if job.namespace is None:
             descendants.end_group(job.pid)
         self._clear(job)
-        while job.reader >= 0:
+        while job.channel.reader >= 0:
             self._read(job)
         if not job.answered:
             self._answer(job, code)
@@ -290,7 +289,7 @@ class ForkServer:
         self._kill(process, "stopped")
         descendants.reap([process.pid])
         self._clear(process)
-        process.close()
+        process.channel.close()
 
     def _clear(self, process: JobProcess) -> None:
         """A process was reaped: end what it left behind, and delete its directory."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import shutil
@@ -17,13 +16,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from ...isolation import descendants
 from ...isolation.process_namespace import ProcessNamespace
-from .channel import CHUNK, Channel, TestCount
+from .channel import Channel, TestCount
 from .messages import JobMessage, Report
 
 WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
 LOOKS = 8  # at its CPU time, before a test in an endless loop is over its limit
-END = b"\n"  # of a report
-PIECE = b'{"piece"'  # begins what is told before the report
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -43,13 +40,12 @@ class JobProcess:
     parts: list[str]  # of its world
     namespace: ProcessNamespace | None
     scratch: Path
-    writer: int  # of the pipe on which it gets its job; -1 when it has got it
-    reader: int  # of the pipe of its report; -1 at its end
+    channel: Channel  # of two pipes: one on which it gets its job, one of its report
     ended: TestCount  # the tests of a mutant that have ended
     fork_s: float  # what it took to fork it
     begun: float = 0.0  # time.monotonic()
     forked: float = field(default_factory=time.monotonic)
-    received: bytearray = field(default_factory=bytearray)
+    report: Report | None = None  # None: not all of it came
     id: int = 0
     guarded: bool = False
     deadline: float = 0.0  # time.monotonic()
@@ -105,42 +101,26 @@ class JobProcess:
     def give(self, message: JobMessage) -> bool:
         """Send it its job; False when it is dead."""
         try:
-            Channel(-1, self.writer).send(message)
+            self.channel.send(message)
         except BrokenPipeError:
             return False
         finally:
-            os.close(self.writer)
-            self.writer = -1
+            self.channel.close(reader=False)
         return True
 
-    def read(self) -> None:
-        """Take what it has reported, waiting for some bytes."""
-        data = os.read(self.reader, CHUNK)
-        self.received += data
-        if not data:
-            os.close(self.reader)
-            self.reader = -1
-
-    def pieces(self) -> Iterator[Report]:
-        """Take what it has told before its report."""
-        while self.received.startswith(PIECE) and END in self.received:
-            line, _, self.received = self.received.partition(END)
-            piece: Report = json.loads(bytes(line))["piece"]
-            yield piece
-
-    @property
-    def has_reported(self) -> bool:
-        """Whether all of the report is here, though the process may not have ended."""
-        return self.received.endswith(END) and not self.received.startswith(PIECE)
-
-    @property
-    def report(self) -> Report | None:
-        """None when not all of it came."""
+    def read(self) -> Iterator[Report]:
+        """Take what it has told, waiting for some bytes, and return the parts that come before its report."""
         try:
-            report: Report = json.loads(bytes(self.received))
-        except ValueError:
-            return None
-        return report
+            told = self.channel.receive()
+        except ValueError:  # something else has written into the pipe
+            return
+        if told is None:
+            self.channel.close()
+        for message in told or ():
+            if "piece" in message:
+                yield message["piece"]
+            else:
+                self.report = message
 
     def erase(self) -> None:
         """Delete its directory, also what tests have closed to us; the rest goes with the host's.
@@ -157,13 +137,6 @@ class JobProcess:
                 function(path)
 
         shutil.rmtree(self.scratch, onerror=allow)
-
-    def close(self) -> None:
-        """Close what this process holds of it."""
-        for descriptor in (self.writer, self.reader):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self.writer = self.reader = -1
 
 
 def _limit(limits: Sequence[float], test: int) -> float:

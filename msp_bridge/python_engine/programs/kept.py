@@ -150,7 +150,7 @@ class Changes:
 
     def _with_source(self, baseline: Baseline, path: str, versions: Versions) -> Baseline | None:
         facts = baseline.facts.get(path)
-        if path not in baseline.late and (facts is None or facts.unseen):
+        if path not in baseline.late and (facts is None or path in baseline.unseen):
             return None
         old, new = versions[path]
         before, after = reduced(old, new), reduced(new, old)

@@ -77,7 +77,7 @@ class KillConfirmation:
 
     def _begin_live(self, mutant: ScheduledMutant, killer: int) -> None:
         """Confirm a kill by a test of a job that has run in a fork."""
-        if killer == mutant.tests[0] and not self._controls.is_unsteady(killer):
+        if killer == mutant.tests[0] and killer not in self._controls.unsteady:
             self._control(mutant, killer)
         else:
             mutant.stage = Stage.STEADY
@@ -86,7 +86,7 @@ class KillConfirmation:
     def _begin_fresh(self, mutant: ScheduledMutant, killer: int) -> None:
         """Confirm a kill of a fresh process: by a test that ran first, or after the tests before it in the suite."""
         mutant.from_fresh = True
-        if self._controls.is_unsteady(killer) or not (mutant.in_order or killer == mutant.tests[0]):
+        if killer in self._controls.unsteady or not (mutant.in_order or killer == mutant.tests[0]):
             self._run_fresh_alone(mutant, killer)
         else:
             self._control(mutant, killer)
@@ -120,7 +120,7 @@ class KillConfirmation:
             mutant.timed_out |= answer["kill_reason"] == "timeout"
             return Seen.FAILED_LATE if self._may_be_late(mutant, killer) else Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):
-            return Seen.UNSTEADY_PASSED if self._controls.is_unsteady(killer) else Seen.PASSED
+            return Seen.UNSTEADY_PASSED if killer in self._controls.unsteady else Seen.PASSED
         self._controls.passed(killer, mutant.files)
         self._late.discard(self._way.baseline.tests[killer])
         self._ran_without[killer, mutant.files] = mutant.ran[-1]
@@ -131,7 +131,7 @@ class KillConfirmation:
                 self._way.baseline = self._way.baseline.with_runs_alone({killer: answer["seconds"]})
         if mutant.stage is Stage.CONTROL and self._is_due_under_load(killer, report["seconds"]):
             return Seen.DUE_UNDER_LOAD
-        unconfirmed = self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
+        unconfirmed = killer in self._controls.unsteady and mutant.confirmations < CONFIRMATIONS
         return Seen.UNCONFIRMED if unconfirmed else Seen.PASSED
 
     def _may_be_late(self, mutant: ScheduledMutant, killer: int) -> bool:
@@ -184,11 +184,11 @@ class KillConfirmation:
 
     def needs_others(self, test: int) -> bool:
         """Whether a test fails alone, as far as is known."""
-        return self._controls.fails_alone(test) or test in self._way.baseline.order_dependent
+        return test in self._controls.fails_alone or test in self._way.baseline.order_dependent
 
     def can_be_alone(self, test: int) -> bool:
         """Whether a process may run the test first, and collect its file alone, as far as is known."""
-        return not self.needs_others(test) and not self._controls.needs_files(test)
+        return not self.needs_others(test) and test not in self._controls.needs_files
 
     def ended_by(self, mutant: ScheduledMutant, answer: Ended) -> bool:
         """Whether it is the mutant that has ended the process of its likely killers, which collects some files only."""
@@ -239,7 +239,7 @@ class KillConfirmation:
 
     def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""
-        if self._controls.is_unsteady(killer):
+        if killer in self._controls.unsteady:
             self._without(mutant, killer)
         elif mutant.in_order and mutant.confirmations:  # it needs others before it, and failed after them twice
             self._control_suite(mutant, killer)

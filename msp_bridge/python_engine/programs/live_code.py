@@ -126,6 +126,11 @@ class CodeChange:
     changed: tuple[tuple[Key, tuple[Key, ...]], ...]  # code objects that differ, each with the functions around it
     not_live: str | None  # why the text alone rules live code out
 
+    @classmethod
+    def of(cls, segment: Segment, lines: range, found: Sequence[Pair]) -> CodeChange:
+        """The change that `found` shows, all pairs of code that differ."""
+        return cls(segment, lines, tuple((key(pair.old), pair.parents) for pair in found), why_not_live(found))
+
 
 def key(code: types.CodeType) -> Key:
     """Finds the live functions of a code object; they are then compared by content."""

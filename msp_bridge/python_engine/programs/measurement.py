@@ -105,7 +105,7 @@ class Measurement:
                 "lines": lines,
                 "failing": baseline.failing,
                 "late": sorted(baseline.late),
-                "unseen": {path: sorted(facts.unseen) for path, facts in baseline.facts.items() if facts.unseen},
+                "unseen": {path: sorted(keys) for path, keys in baseline.unseen.items()},
             },
             "imported": baseline.imported,
             "outside": self._outside,

@@ -229,7 +229,7 @@ class MutantJobs:
         job |= {"do": "run", "parts": self._parts}
         if loaded:
             job["limit"] *= LOAD_FACTOR
-        alone = len(only) == 1 and self._controls.is_unsteady(only[0])
+        alone = len(only) == 1 and only[0] in self._controls.unsteady
 
         def start(guarded: bool) -> None:
             server.channel.send(job | {"guarded": guarded})

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from .baseline import Baseline, FileFacts
 from .fork_servers import ServerProcess
-from .live_code import CodeChange, Pair, Segment, all_nested, in_pairs, key, pairs, same_shallow, why_not_live
+from .live_code import CodeChange, Pair, Segment, all_nested, in_pairs, key, pairs, same_shallow
 from .process_starts import PROCESSES
 from .source_file import SourceFile
 
@@ -39,9 +39,7 @@ class EditedFunctions:
         segment = Segment.of_file(filename, old, new)
         before, after = segment.compiled()
         changed = tuple(pair for pair in pairs(before, after) if pair.changed)
-        functions = tuple((key(pair.old), pair.parents) for pair in changed)
-        change = CodeChange(segment, range(0), functions, why_not_live(changed))
-        return cls((old, new), (before, after), changed, change)
+        return cls((old, new), (before, after), changed, CodeChange.of(segment, range(0), changed))
 
     def ran_at_import(self, facts: FileFacts) -> bool:
         """Whether importing the file as it is now, to which `facts` belong, may depend on what was edited."""
@@ -66,7 +64,7 @@ def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, se
     None when the server can't have the new code.
     """
     facts = baseline.facts.get(path)
-    if path not in baseline.late and (facts is None or facts.unseen):
+    if path not in baseline.late and (facts is None or path in baseline.unseen):
         return None
     try:
         edit = EditedFunctions.of(new.filename, old.text, new.text)

@@ -341,7 +341,7 @@ class MutantScheduler:
         tests = self._queue.without_effects(tests) or tests  # the others follow if it survives these
         mutant.tried.update(tests)
         last = self._likely.last(self.baseline, mutant)  # first, and unsteady tests last
-        mutant.tests = sorted(tests, key=lambda test: (self._controls.is_unsteady(test), test != last))
+        mutant.tests = sorted(tests, key=lambda test: (test in self._controls.unsteady, test != last))
         self._jobs.run_live(self.baseline, mutant, mutant.tests)
 
     def start_fresh(self, mutant: ScheduledMutant) -> None:

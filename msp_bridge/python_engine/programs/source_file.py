@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import accumulate
 from operator import or_
 
-from .live_code import CodeChange, Segment, key, pairs, why_not_live
+from .live_code import CodeChange, Segment, pairs
 
 Lines = tuple[int, int]  # the first and the last
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -36,8 +36,7 @@ class SourceFile:
         segment = self._segment(start, end, replacement)
         old, new = segment.compiled()
         found = [pair for pair in pairs(old, new) if pair.changed]
-        changed = tuple((key(pair.old), pair.parents) for pair in found)
-        return CodeChange(segment, self.statement(start, end), changed, why_not_live(found))
+        return CodeChange.of(segment, self.statement(start, end), found)
 
     def _lines(self, start: int, end: int) -> Lines:
         """The lines of `text[start:end]`."""
