@@ -24,7 +24,7 @@ from msp_bridge.jsonrpc.connection import Connection
 from msp_bridge.jsonrpc.streams import MessageStream
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.session import Session
-from msp_bridge.source import Changed, SourceText
+from msp_bridge.source import Changed, Hunk, SourceText, last_line
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
@@ -66,6 +66,18 @@ def test_lines_that_did_not_change_are_found_where_they_are(before: str, after: 
     touched = {at for hunk in changed.hunks for at in range(hunk.new_start, hunk.new_end)}
     assert changed.line_numbers <= set(range(1, len(new) + 2))
     assert len(new) - len(touched) == kept
+
+
+def test_lines_that_are_often_there_are_no_change() -> None:
+    same = ["same"] * 300
+    changed = Changed.between("\n".join(["a", *same, "b"]), "\n".join(["A", "new", *same, "B"]))
+    assert changed.hunks == (Hunk(0, 1, 0, 2), Hunk(301, 302, 302, 303))
+    assert changed.moved_lines([1, 2, 301, 302]) == {3, 302}
+
+
+def test_an_empty_place_at_the_start_of_a_line_is_in_that_line() -> None:
+    assert last_line(Location(Position(3, 1), Position(3, 1))) == 3
+    assert last_line(Location(Position(2, 5), Position(3, 1))) == 2
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.lists(st.sampled_from("abc"), max_size=8))

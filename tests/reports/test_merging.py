@@ -84,11 +84,11 @@ def test_other_tools_may_number_their_mutants_anew_in_each_run(tmp_path: Path) -
 
 
 def test_a_path_with_two_sources_is_refused(tmp_path: Path) -> None:
-    one = reported(tmp_path / "one", killed())
-    two = reported(tmp_path / "two", killed(), source="a = b + d\n")
-    problem = r"^shop\.py in 2\.json is not the text that it is in 1\.json: merge reports on the same sources, "
+    one, two = reported(tmp_path / "one", killed("a.py")), reported(tmp_path / "two", killed())
+    three = reported(tmp_path / "three", killed(), source="a = b + d\n")
+    problem = r"^shop\.py in 3\.json is not the text that it is in 2\.json: merge reports on the same sources, "
     with pytest.raises(Unmergeable, match=problem + "relative to the same root$"):
-        merge(one, two)
+        merge(one, two, three)
 
 
 def test_a_test_that_is_another_one_is_refused(tmp_path: Path) -> None:
@@ -97,6 +97,18 @@ def test_a_test_that_is_another_one_is_refused(tmp_path: Path) -> None:
     problem = r"^test t\.py::test_a in 2\.json is not the test that it is in another report: "
     with pytest.raises(Unmergeable, match=problem + "merge reports of one tool on one test suite$"):
         merge(one, two)
+
+
+def test_each_test_is_listed_once(tmp_path: Path) -> None:
+    one = reported(tmp_path, killed("a.py", killed_by=("t.py::a", "t.py::b")))
+    two = reported(tmp_path, killed("b.py", killed_by=("t.py::b", "t.py::c")))
+    tests = merge(one, two)["testFiles"]["t.py"]["tests"]
+    assert [test["id"] for test in tests] == ["t.py::a", "t.py::b", "t.py::c"]
+
+
+def test_of_results_that_are_as_strong_the_first_counts(tmp_path: Path) -> None:
+    (entry,) = entries(merge(reported(tmp_path, killed(duration=1.0)), reported(tmp_path, killed(duration=2.0))))
+    assert entry.result == killed(duration=1.0)
 
 
 def test_the_root_is_kept_when_all_have_it(tmp_path: Path) -> None:
@@ -176,9 +188,11 @@ def test_a_missing_shard_is_named() -> None:
     reason = incomplete([Shard(2, 4).config(MUTANTS), Shard(4, 4).config(MUTANTS)])
     assert reason == "the reports of shards 1/4, 3/4 are missing"
     assert incomplete([Shard(2, 2).config(MUTANTS)]) == "the report of shard 1/2 is missing"
+    reason = incomplete([Shard(1, 100).config(MUTANTS)])
+    assert reason == f"the reports of shards {', '.join(f'{number}/100' for number in range(2, 12))} are missing"
 
 
 def test_shards_of_other_mutants_are_not_taken_for_the_rest() -> None:
     reason = incomplete([Shard(1, 2).config(MUTANTS), Shard(2, 2).config(MUTANTS[:1])])
-    assert reason is not None
-    assert "different sets of mutants" in reason
+    which = "run every shard on the same commit, with the same options"
+    assert reason == f"they are shards of different sets of mutants: {which}"
