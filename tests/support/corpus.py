@@ -2,8 +2,8 @@
 
 A fresh process for each mutant is most of what the corpus costs. So the verdicts of fresh processes are kept in
 `tests/corpus/verdicts.json`, for a digest of the project and for the versions of Python and pytest. A kept verdict can
-only confirm a result: where the two differ, or where none is kept, fresh processes decide. `make test-all` tests some
-mutants of each project anew, and fails where a fresh process says something else than the file; `make corpus` tests all,
+only confirm a result: where the two differ, or where none is kept, fresh processes decide. `make test-all` tests a
+mutant of each project anew, and fails where a fresh process says something else than the file; `make corpus` tests all,
 and writes the file.
 """
 
@@ -62,17 +62,15 @@ class Truths:
     """What fresh processes say of the corpus. Each mutant is tested in one once, for all tests that share this."""
 
     directory: Path  # for copies of the projects
-    anew: int  # the mutants of a project, or one of each module, that are tested in fresh processes whatever is kept
+    anew: int  # the mutants of a project that are tested in fresh processes whatever is kept
     _oracles: dict[str, Oracle] = field(factory=dict)
     _verdicts: dict[Mutant, Verdict] = field(factory=dict)
 
     async def differences(self, kind: str, results: Iterable[Result], most: int) -> list[str]:
         """Check `most` of the results of each module, the same ones each time; returns a line for each that is wrong."""
-        modules = modules_of(kind)
-        drawn = _drawn(results, most * modules)
+        drawn = _drawn(results, most * modules_of(kind))
         assert drawn
-        count = self.anew and max(self.anew, modules)
-        anew, rest = drawn[:count], drawn[count:]
+        anew, rest = drawn[: self.anew], drawn[self.anew :]
         kept = {} if os.environ.get(WRITE) else _kept(kind)
         doubtful = [result for result in rest if kept.get(result.mutant.id) is not result.status.detected]
         if not (anew or doubtful):
