@@ -21,6 +21,7 @@ from support.java_trees import (
     processes,
     results_of,
     smallest,
+    without_maven,
     written,
 )
 
@@ -189,4 +190,6 @@ async def test_a_compile_error_is_named(tmp_path: Path, pit_tools: Path, real: b
 
 
 async def test_the_adapter_keeps_its_promises(tmp_path: Path, pit_tools: Path) -> None:
-    await check_adapter(Pit, Project(root=copied(tmp_path), cache=cache_with(pit_tools, tmp_path), jobs=2), sample=2)
+    others = {path.replace("F", "G"): text.replace("F", "G") for path, text in SMALLEST.items()}
+    root = without_maven(written(tmp_path / "project", "", SMALLEST | others))
+    await check_adapter(Pit, Project(root=root, cache=cache_with(pit_tools, tmp_path), jobs=2), sample=2)

@@ -75,13 +75,21 @@ def a_pair_in_csharp(to: Path) -> Path:
     return net_projects.laid_out(to / "project", {"Pair": net_projects.PAIR}, {"xunit": net_projects.PAIR_TESTS})
 
 
+def a_class_in_java(to: Path) -> Path:
+    """A script is in the place of Maven; the worker finds PIT as the client has resolved and compiled it."""
+    (to / "cluster" / "w0" / "cache").mkdir(parents=True)
+    (to / "cluster" / "w0" / "cache" / "pit").symlink_to(to / "cache" / "pit")
+    (to / "cache" / "pit").mkdir(parents=True)
+    return java_trees.smallest(to)
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("adapter", "copied", "path"),
     [
         pytest.param(StrykerNet, a_pair_in_csharp, "", marks=net_projects.REAL),
         pytest.param(Gremlins, go_trees.copied, go_trees.PROGRAMS, marks=go_trees.needs_gremlins),
-        pytest.param(Pit, java_trees.copied, "", marks=java_trees.needs_pit),
+        pytest.param(Pit, a_class_in_java, "", marks=java_trees.needs_pit),
     ],
 )
 async def test_a_real_tool_gives_each_mutant_one_result_on_a_cluster(
