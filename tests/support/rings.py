@@ -269,9 +269,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_the_engine_leaves_out_a_test",
         "test_a_restart_begins_when_mutants_are_listed",
     ),
-    # Libraries, with the scenario that `test_polyglot.py` has for each tool, and an application, whose code the tests import:
-    # `test_engine.py` and the kind `late_imports` of the corpus have that.
-    "real/test_libraries.py": (),
     # `test_no_coverage.py` and `test_kept.py` have what such tests run, `test_dependent_verdicts.py` that they depend on everything.
     # What runs at import is tested again by `test_what_each_edit_has_tested_again`, whatever was edited.
     "real/test_incremental_dependencies.py": ("test_tests_that_hide_what_they_run", "test_a_survivor_at_import"),
@@ -336,7 +333,6 @@ LONG = (
     "python_engine/test_engine.py",
     "real/test_incremental_dependencies.py",
     "real/test_incremental_edits.py",
-    "real/test_libraries.py",
     "real/test_polyglot.py",
     "soak/test_soak.py",
     "test_oracle.py",

@@ -1,3 +1,0 @@
-from django.urls import include, path
-
-urlpatterns = [path("shop/", include("shop.urls"))]
