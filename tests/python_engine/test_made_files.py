@@ -34,10 +34,7 @@ def test_limit():
 CORPUS = Path(__file__).parent.parent / "corpus"
 
 
-@pytest.mark.parametrize("isolation", ["on", "off"])
-async def test_it_is_there_after_an_edit(isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if isolation == "off":
-        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+async def test_it_is_there_after_an_edit(tmp_path: Path) -> None:
     shutil.copytree(CORPUS / "made_at_import", tmp_path / "project")
     async with Trial.of({}, tmp_path) as trial:
         before = await trial.test()

@@ -140,7 +140,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     "workspace/test_projects.py": ("test_it_gives_way_at_the_root",),
 }
 # Of the corpus: kinds of code for which the engine does what it does for a kind that the main ring has.
-FURTHER_KINDS = """asyncio_loop awkward_code c_extension fixed_port flaky forkserver known_wrong knows_forks leak left_behind
+FURTHER_KINDS = """asyncio_loop awkward_code c_extension fixed_port flaky known_wrong knows_forks leak left_behind
 made_at_import module_state namespace_package native_threads programs pytest_plugin random_numbers random_order real_time
 recompiled session_fixture shared_at_import signals sqlite_cwd threads"""
 # The same form: what only `make test-all` runs.
@@ -254,8 +254,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "cluster/test_faulty_workers.py": ("test_a_worker_of_another_program",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
     "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
-    # Without isolation: a socket among what importing the project makes has that, and an edit of other made files.
-    "python_engine/test_made_files.py": ("test_it_is_there_after_an_edit[off]",),
     # The same commands with another tool, or on another forge.
     "cli/test_survivors_life.py": ("[stryker-js]",),
     "cli/test_run_docs.py": ("GitLab",),
