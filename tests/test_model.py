@@ -1,7 +1,5 @@
 """The identity of mutants, which editors remember beyond the life of a server."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,17 +28,6 @@ HERE = location(1, 1, 1, 2)
 )
 def test_ids_stay_as_they_are_from_version_to_version(mutant: Mutant, id: str) -> None:
     assert mutant.id == id
-
-
-def test_ids_are_the_same_in_another_process() -> None:
-    script = (
-        "from msp_bridge.model import *; "
-        "print(Mutant('a.py', 'number', Location(Position(1, 1), Position(1, 2)), '2').id)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONHASHSEED": "1"}, capture_output=True, text=True, check=True
-    )
-    assert run.stdout.strip() == Mutant("a.py", "number", HERE, "2").id
 
 
 positions = st.builds(Position, st.integers(1, 10**6), st.integers(1, 10**4))

@@ -67,12 +67,6 @@ def test_columns_count_utf_16_code_units_and_lines_end_at_line_feeds(
     assert source.offset(Position(line, column)) == text.index(find)
 
 
-def test_the_end_of_the_text_has_a_position() -> None:
-    assert SourceText("").position(0) == Position(1, 1)
-    assert SourceText("ab").position(2) == Position(1, 3)
-    assert SourceText("ab\n").position(3) == Position(2, 1)
-
-
 @pytest.mark.parametrize(
     ("text", "position", "reason"),
     [

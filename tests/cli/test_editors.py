@@ -70,14 +70,6 @@ def test_the_editors_are_listed(project: Path, elsewhere: Path) -> None:
     ]
 
 
-def test_settings_name_a_bridge_outside_the_project_by_its_whole_path(project: Path, elsewhere: Path) -> None:
-    assert settings(editors(project, elsewhere, "vscode")) == {
-        "server.path": str(elsewhere),
-        "server.args": ["serve", "stdio", "--adapter", "scripted"],
-        "watchPattern": "**/*.py",
-    }
-
-
 def test_settings_name_a_bridge_in_the_project_as_everybody_has_it(project: Path) -> None:
     script = console_script(project / ".venv/bin/msp-bridge")
     (project / ".venv/pyvenv.cfg").touch()

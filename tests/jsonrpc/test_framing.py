@@ -24,15 +24,12 @@ def decoded(data: bytes, decoder: FrameDecoder | None = None) -> list[bytes]:
 
 def test_a_frame_is_written_in_the_letter_case_that_every_client_reads() -> None:
     assert frame(b"{}") == b"Content-Length: 2\r\n\r\n{}"
+    assert frame("é".encode()) == b"Content-Length: 2\r\n\r\n\xc3\xa9", "it counts bytes, not characters"
 
 
 def test_a_frame_is_all_that_is_sent() -> None:
     decoder = FrameDecoder()
     assert decoder.replies() + decoder.probe() + decoder.farewell(Farewell.REFUSED) == b""
-
-
-def test_the_length_counts_bytes_not_characters() -> None:
-    assert frame("é".encode()) == b"Content-Length: 2\r\n\r\n\xc3\xa9"
 
 
 @given(st.lists(st.binary(max_size=200), max_size=6), st.lists(st.integers(0, 400), max_size=30))
@@ -44,12 +41,6 @@ def test_any_chunking_gives_the_same_messages(bodies: list[bytes], sizes: list[i
     seen += decoded(data, decoder)
     assert seen == bodies
     assert not decoder.mid_message
-
-
-def test_bytes_that_come_one_by_one_are_put_together() -> None:
-    decoder = FrameDecoder()
-    data = frame(b"one") + frame(b"") + b"content-length:5\n\nthree"
-    assert [body for at in range(len(data)) for body in decoded(data[at : at + 1], decoder)] == [b"one", b"", b"three"]
 
 
 @pytest.mark.parametrize(

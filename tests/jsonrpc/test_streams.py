@@ -217,14 +217,10 @@ asyncio.run(main())
     assert run.returncode == 42
 
 
-async def test_a_socket_has_no_delay() -> None:
-    async with sockets() as (_, _, writer):
-        assert writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
-async def test_a_socket_over_ipv6_has_no_delay_either() -> None:
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+async def test_a_socket_has_no_delay(family: socket.AddressFamily) -> None:
     try:
-        async with sockets(socket.AF_INET6) as (_, _, writer):
+        async with sockets(family) as (_, _, writer):
             assert writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
     except OSError:
         pytest.skip("this machine has no IPv6")

@@ -62,6 +62,7 @@ def test_a_link_in_the_place_of_the_copy_is_not_followed(source: Path, sandbox: 
 
 def test_a_refresh_without_changes_changes_nothing(source: Path, sandbox: Sandbox) -> None:
     sandbox.refresh()
+    (source / "run.sh").touch()
     file = sandbox.path / "src/pkg/a.py"
     before = file.stat()
     assert sandbox.refresh() == frozenset()
@@ -89,12 +90,6 @@ def test_an_edit_of_the_same_size_and_time_is_seen(source: Path, sandbox: Sandbo
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert sandbox.refresh() == {"src/pkg/a.py"}
         assert contents(sandbox.path) == contents(source)
-
-
-def test_a_file_that_was_only_touched_has_not_changed(source: Path, sandbox: Sandbox) -> None:
-    sandbox.refresh()
-    (source / "run.sh").touch()
-    assert sandbox.refresh() == frozenset()
 
 
 def test_a_change_of_the_right_to_execute_is_brought_over(source: Path, sandbox: Sandbox) -> None:
@@ -374,15 +369,6 @@ def test_a_cache_within_the_project_is_refused(source: Path) -> None:
     assert not (source / ".cache").exists()
 
 
-def test_a_full_disk_is_an_error(source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(file: str, target: str) -> str:
-        raise OSError(28, "No space left on device", target)
-
-    monkeypatch.setattr("msp_bridge.toolkit.sync.clone", full)
-    with pytest.raises(ToolError, match="free some space"):
-        sandbox.refresh()
-
-
 def test_two_claims_get_two_copies_and_a_third_is_refused(source: Path, tmp_path: Path) -> None:
     home = tmp_path / "cache"
     first = Sandbox.claim(home, source, limit=2)
@@ -438,18 +424,6 @@ def test_stale_and_surplus_copies_are_swept_and_those_in_use_are_not(source: Pat
     Sandbox.claim(home, source, "other", size=1).close()
     assert not large.path.exists()
     assert used.path.exists()
-
-
-def test_a_thousand_files_are_copied_and_refreshed(tmp_path: Path) -> None:
-    source = tmp_path / "many"
-    for directory in range(10):
-        (source / f"d{directory}").mkdir(parents=True)
-        for file in range(100):
-            (source / f"d{directory}" / f"f{file}.py").write_text(f"{file}\n")
-    sandbox = Sandbox(source, tmp_path / "cache" / "many")
-    assert len(sandbox.refresh()) == 1_000
-    (source / "d7" / "f7.py").write_text("changed\n")
-    assert Sandbox(source, sandbox.path).refresh() == {"d7/f7.py"}
 
 
 def test_whether_a_copy_is_current_is_found_without_writing(tmp_path: Path) -> None:

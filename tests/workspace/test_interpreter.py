@@ -42,25 +42,15 @@ def test_an_environment_in_the_project_goes_first(root: Path, tmp_path: Path, na
     assert find_interpreter(root, {"VIRTUAL_ENV": str(other.parents[1])}) == python
 
 
-def test_a_directory_that_only_has_the_name_is_passed_over(root: Path, tmp_path: Path) -> None:
+def test_what_is_no_environment_with_an_interpreter_is_passed_over(root: Path, tmp_path: Path) -> None:
     (root / "env" / "bin").mkdir(parents=True)
     (root / "env" / "bin" / "python").touch(0o755)
-    active = environment(tmp_path / "active")
-    assert find_interpreter(root, {"VIRTUAL_ENV": str(tmp_path / "active")}) == active
-
-
-def test_an_environment_without_interpreter_is_passed_over(root: Path, tmp_path: Path) -> None:
     environment(root / ".venv").unlink()
-    environment(root / "venv").chmod(0o644)
-    active = environment(tmp_path / "active")
-    found = find_interpreter(root, {"VIRTUAL_ENV": str(tmp_path / "active")})
-    assert found == active or (os.getuid() == 0 and found is not None)
-
-
-def test_a_broken_link_is_passed_over(root: Path, tmp_path: Path) -> None:
-    python = environment(root / ".venv")
+    python = environment(root / "venv")
     python.unlink()
     python.symlink_to(tmp_path / "gone")
+    if os.getuid():  # root may run every file
+        environment(root / ".env").chmod(0o644)
     active = environment(tmp_path / "active")
     assert find_interpreter(root, {"VIRTUAL_ENV": str(tmp_path / "active")}) == active
 

@@ -17,11 +17,6 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_single_request_never_waits() -> None:
-    with RequestScheduler().turn() as turn:
-        await turn.wait()
-
-
 async def test_the_newest_goes_on_and_the_older_ones_in_reverse_order() -> None:
     scheduler = RequestScheduler()
     with scheduler.turn() as oldest:
