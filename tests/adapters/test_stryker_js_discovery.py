@@ -88,11 +88,8 @@ async def test_files_that_cannot_be_instrumented_spoil_nothing_but_themselves(mo
             (root / path).unlink()
 
 
-@BOTH
-async def test_what_the_patterns_leave_out_is_named_and_packages_get_patterns_of_their_own(
-    modules: Path, tmp_path: Path
-) -> None:
-    root = copied("js_mocha", tmp_path, modules)
+async def test_what_the_patterns_leave_out_is_named_and_packages_get_patterns_of_their_own(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
     for name, file in {"cart": "price.js", "texts": "unicode.js"}.items():
         (root / "packages" / name / "src").mkdir(parents=True)
         (root / "packages" / name / "package.json").write_text("{}")

@@ -136,9 +136,8 @@ async def test_a_package_that_is_asked_for_above_is_installed_there(tmp_path: Pa
     assert str(caught.value) == f"StrykerJS is not installed for {tmp_path}: pnpm install"
 
 
-@BOTH
-async def test_a_broken_package_json_is_named_with_the_place(modules: Path, tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path, modules)
+async def test_a_broken_package_json_is_named_with_the_place(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
     before = (root / "package.json").read_text()
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)

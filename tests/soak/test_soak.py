@@ -27,7 +27,7 @@ from msp_bridge.testing import RunningProcesses, TreeState
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = {"shop": ROOT / "examples/shop", "calc": ROOT / "tests/projects/cr_src"}
-REQUESTS = int(os.environ.get("MSP_BRIDGE_SOAK", "240"))
+REQUESTS = int(os.environ.get("MSP_BRIDGE_SOAK", "160"))
 ROUND = 40  # requests between two looks at an idle server
 CLIENTS = 3
 EDITED = ("shop/src/shop/receipt.py", "shop/tests/test_cart.py", "calc/src/calc/core.py", "calc/tests/test_core.py")
