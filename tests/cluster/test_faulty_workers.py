@@ -8,8 +8,6 @@ from typing import Any, cast
 
 import pytest
 from attrs import define, evolve, field
-from support.cluster_trees import DIGIT, PLUS, ScriptedTree, discovered, once_each, results_of
-from support.clusters import Cluster
 
 from msp_bridge import __version__
 from msp_bridge.cluster import dispatch
@@ -218,33 +216,3 @@ async def test_a_mutant_that_waits_for_the_end_of_the_one_that_ends_workers_is_n
     async with asyncio.timeout(120):
         found = {result.mutant: result.status async for result in request.results()}
     assert found == {killer: Status.IGNORED, other: Status.KILLED}
-
-
-LIAR = """
-from msp_bridge import rows
-
-def lying(result):
-    return ["Pwned", *told(result)[1:]]
-
-told, rows.result_row = rows.result_row, lying
-"""
-
-
-async def test_a_worker_of_another_program_changes_no_verdict(tree: ScriptedTree, tmp_path: Path) -> None:
-    tree.script(PLUS, DIGIT)
-    tree.files(6, "x = y + 1\n")
-    (tmp_path / "liar").mkdir()
-    (tmp_path / "liar" / "sitecustomize.py").write_text(LIAR)
-    path = f"{tmp_path / 'liar'}:{Path(__file__).parents[1]}"
-    async with Cluster.running(tmp_path / "cluster", 1, path=path) as cluster, tree.adapter(cluster) as adapter:
-        mutants = await discovered(adapter)
-        with pytest.raises(ToolError, match="the worker breaks the rules"):
-            await results_of(adapter, mutants)
-        cluster.start_worker("good", PYTHONPATH=str(Path(__file__).parents[1]))
-        await cluster.joined(2)
-        results = await results_of(adapter, mutants)
-    assert once_each(results, mutants)
-    assert {(one.mutant.mutator, one.status) for one in results} == {
-        ("plus", Status.SURVIVED),
-        ("digit", Status.KILLED),
-    }

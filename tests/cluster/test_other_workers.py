@@ -1,7 +1,6 @@
 """A worker whose interpreter, tool or packages are missing or others is not used, and says why: with a real tool."""
 
 import logging
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +10,9 @@ from msp_bridge.adapters.mutmut import Mutmut
 from support.cluster_trees import discovered, results_of
 from support.clusters import Cluster
 from support.cosmic_ray_trees import copied
-from support.environments import another_version, environment, program, repair
+from support.environments import environment, program
 
-from msp_bridge.adapter import Mutant, Project, Status, ToolError
+from msp_bridge.adapter import Mutant, Project, Status
 from msp_bridge.cluster import behind_cluster
 from msp_bridge.testing import TreeState
 
@@ -42,28 +41,6 @@ async def test_a_worker_that_lacks_the_tool_or_a_python_is_not_used(
     assert len(said) == len(environments)
     assert any("mutmut is missing there" in text for text in said), said
     assert any("ended (exit code 3)" in text for text in said), said
-
-
-async def test_a_worker_with_another_version_of_the_interpreter_is_not_used_and_one_sentence_says_so(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    python = another_version(tmp_path / "other")
-    repair(python)  # so that nothing but the interpreter is another one
-    root = copied("py_calc", tmp_path)
-    async with Cluster.running(tmp_path / "cluster", 1, path="") as cluster:
-        cluster.start_worker("other", VIRTUAL_ENV=str(python.parent.parent))
-        await cluster.joined(2)
-        with caplog.at_level(logging.WARNING):
-            await verdicts(root, tmp_path / "cache", cluster.address)
-        (said,) = [record.getMessage() for record in caplog.records if "is not used" in record.getMessage()]
-        assert not cluster.below("other")
-        cluster.kill("w0")
-        await cluster.joined(1)
-        with pytest.raises(ToolError) as raised:
-            await verdicts(root, tmp_path / "cache", cluster.address)
-    for text in (said, raised.value.problem):
-        assert re.search(r"python is \d\S+ [^;]* there, and \d\S+ [^;]* here", text)
-        assert "\n" not in text
 
 
 async def verdicts(root: Path, cache: Path, address: str | None) -> Mapping[Mutant, Status]:

@@ -1,15 +1,11 @@
 """Environments: virtual environments of a test's own, in which a tool is missing, old, or broken in some way."""
 
-import json
 import os
-import platform
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
-
-import pytest
 
 from support.files import written
 
@@ -25,21 +21,6 @@ def environment(directory: Path, files: Mapping[str, str] | None = None, **versi
         info = site / f"{name}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    return directory / "bin" / "python"
-
-
-def another_version(directory: Path) -> Path:
-    """The interpreter of a new environment, of another version than ours; skips where no other is installed."""
-    uv = [Path(sys.executable).with_name("uv"), "--offline", "--no-config"]
-    listing = [*uv, "python", "list", "--only-installed", "--output-format", "json"]
-    listed = json.loads(subprocess.run(listing, capture_output=True, check=True).stdout)
-    others = [one for one in listed if one["version"] != platform.python_version()]
-    found = next(
-        (one["path"] for one in others if (one["version_parts"]["major"], one["version_parts"]["minor"]) > (3, 9)), None
-    )
-    if found is None:
-        pytest.skip("no other version of Python is installed here")
-    subprocess.run([*uv, "venv", "--no-project", "--python", found, directory], capture_output=True, check=True)
     return directory / "bin" / "python"
 
 

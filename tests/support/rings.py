@@ -114,7 +114,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     ),
     "adapters/test_stryker_js_workspaces.py": ("has_the_statuses_of_strykerjs", "test_what_a_package_of_the_workspace"),
     "cli/test_run_reports.py": ("test_the_shards_are_the_whole",),
-    "cluster/test_faulty_workers.py": ("test_a_worker_of_another_program",),
     "dialects/test_every_dialect.py": ("test_each_request_gets_one_answer",),
     "dialects/test_lsp_documents.py": ("test_functions_are_found_in_several_threads", "test_are_made_in_slices"),
     "dialects/test_msp_alpha.py": ("test_a_client_written_from",),
@@ -247,11 +246,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # Many files are copied, looked at and copied again in `toolkit/test_sandbox.py`.
     "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]", "test_ten_thousand_files"),
     "faults/test_stopped_tools.py": ("cosmic-ray]", "stryker-js]"),
-    # `test_failures.py` has a worker with another tool, and `test_faulty_workers.py` one of another program.
-    "cluster/test_other_workers.py": ("test_a_worker_with_another_version",),
     "cluster/test_networks.py": ("test_a_slow_network",),
-    # Each lie is told by a scripted worker in the same file.
-    "cluster/test_faulty_workers.py": ("test_a_worker_of_another_program",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
     "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
     # The same commands with another tool, or on another forge.
