@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.stryker_js import StrykerJs, plug_n_play
+from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_js.configuration import CORE
 from msp_bridge.adapters.stryker_js.failures import faster_runner
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
@@ -19,7 +18,6 @@ from support.notices import remarks
 from support.stryker_js_trees import (
     CORE8,
     CORE9,
-    TESTS,
     adapter_on,
     copied,
     discovered,
@@ -242,6 +240,7 @@ async def test_the_doctor_shows_what_was_found(tmp_path: Path) -> None:
     ]
     texts = {finding.subject: finding.text for finding in findings}
     assert texts["stryker-js"].startswith(f"9.6.1 in {CORE9.resolve()}")
+    assert texts["packages"] == "installed with npm (`npm install --save-dev <package>`)"
     assert texts["configuration"] == str(root / "stryker.config.json")
     assert texts["mutants"] == "25 mutants in 2 files, 1 of them ignored"
 
@@ -318,25 +317,6 @@ async def test_links_as_pnpm_makes_them_between_packages_or_as_they_lead_to_a_pr
         mutants = await discovered(adapter, "lib/price.js")
         (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "sum + discount"])
     assert result.status is Status.KILLED
-
-
-@pytest.mark.usefixtures("isolated")
-async def test_packages_may_be_in_yarns_archives(tmp_path: Path) -> None:
-    installed = TESTS / "npm" / "pnp"
-    assert (installed / ".pnp.cjs").is_file(), f"{installed} isn't installed: `make test` does that"
-    root = copied("js_mocha", tmp_path, None)
-    for name in ("package.json", "yarn.lock", ".pnp.loader.mjs"):
-        shutil.copy(installed / name, root)
-    text = (installed / ".pnp.cjs").read_text()
-    (root / ".pnp.cjs").write_text(plug_n_play.relocated(text, installed, root, {}))  # the archives stay where they are
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter, "lib/price.js")
-        (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "sum + discount"])
-        stryker, _, packages, *_ = await findings_of(adapter)
-    assert result.status is Status.KILLED
-    assert result.duration is not None, "StrykerJS is watched in archives, too"
-    assert stryker.text.startswith("9.6.1 in ")
-    assert packages.text == "installed with yarn (`yarn add -D <package>`)"
 
 
 async def test_packages_may_be_above_and_what_is_written_beside_them_stays_beside_the_copy(

@@ -200,7 +200,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_the_threshold_is_that_of_the_configuration",  # the configuration that was named has one
         "test_links_as_pnpm_makes_them",  # `test_stryker_js_workspaces.py` has what pnpm itself has installed
         "test_a_run_below_the_threshold",  # as with any adapter, when the threshold is known
-        "in_yarns_archives",
     ),
     "adapters/test_stryker_js_workspaces.py": (
         "portable",
