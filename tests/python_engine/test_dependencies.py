@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from msp_bridge.python_engine.programs.dependencies import joined
+
 CODE = """import threading, types
 
 def threaded(): pass
@@ -46,14 +48,25 @@ trace.renew()
 shop.inner()
 shop.never()
 found.append(trace.report())
+for hides in sys.argv[2:]:
+    trace.renew()
+    exec(hides)
+    found.append(trace.report()["hidden"])
 print(found)
 """
+HIDES = [
+    "import subprocess; subprocess.run([sys.executable, '-c', 'import shop'], check=True)",
+    "import os; os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)",
+    *(["sys.monitoring.free_tool_id(3)"] if sys.version_info >= (3, 12) else []),
+]
 
 
 def test_each_function_that_ran_is_named_whatever_has_run_it(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(CODE)
-    said = subprocess.check_output([sys.executable, "-c", PROGRAM, tmp_path], text=True)
-    ran, more = ast.literal_eval(said)
+    command = [sys.executable, "-c", PROGRAM, tmp_path, *HIDES]
+    ran, more, *hidden = ast.literal_eval(subprocess.check_output(command, env={"PYTHONPATH": tmp_path}, text=True))
     names = ["Thing", "Thing.method", "copied", "given", "gone", "inner", "number", "outer", "threaded"]
     assert ran == {"functions": {"shop.py": names}, "texts": [], "hidden": False}
     assert more["functions"] == {"shop.py": ["never"]}, "what ran before is known"
+    assert hidden == [True] * len(HIDES), "what starts a process, or takes the notes away, depends on everything"
+    assert joined([{"functions": {}, "texts": [], "hidden": hides} for hides in (False, True)]) is None

@@ -221,27 +221,6 @@ async def test_what_each_edit_has_tested_again(
     await check_is_true(root, store, found)
 
 
-HIDES = {
-    "in another process": "subprocess.run([sys.executable, '-c', 'import shop.cart'], check=True)",
-    "in a spawned one": "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)",
-} | ({"from monitoring": "sys.monitoring.free_tool_id(3)"} if sys.version_info >= (3, 12) else {})
-
-
-@pytest.mark.parametrize("hides", HIDES.values(), ids=HIDES.keys())
-async def test_tests_that_hide_what_they_run_depend_on_everything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hides: str
-) -> None:
-    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
-    root, store = tmp_path / "project", tmp_path / "verdicts.sqlite"
-    test = f"import os, subprocess, sys\n\nfrom shop import cart\n\n\ndef test_shown():\n    {hides}\n"
-    written(root, SHOP | {"tests/test_cart.py": f"{test}    assert cart.shown(7)\n"})
-    await results(root, store)
-    file = root / "shop" / "source.py"
-    file.write_text(file.read_text().replace('"!"', '"!" + ""'))
-    found = await results(root, store)
-    assert "shown" in functions(root, found, lambda result: not result.reused)
-
-
 CACHED = """import functools
 
 

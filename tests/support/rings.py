@@ -261,9 +261,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_the_engine_leaves_out_a_test",
         "test_a_restart_begins_when_mutants_are_listed",
     ),
-    # `test_no_coverage.py` and `test_kept.py` have what such tests run, `test_dependent_verdicts.py` that they depend on everything.
     # What runs at import is tested again by `test_what_each_edit_has_tested_again`, whatever was edited.
-    "real/test_incremental_dependencies.py": ("test_tests_that_hide_what_they_run", "test_a_survivor_at_import"),
+    "real/test_incremental_dependencies.py": ("test_a_survivor_at_import",),
     # The next server and a test that is gone: `test_kept.py` has its file, too. `spawn` is the other way to a new interpreter.
     "python_engine/test_no_coverage.py": ("test_the_next_server_finds_that_too[file]", "[forkserver]"),
     # The same client through another transport.
