@@ -279,13 +279,6 @@ async def test_environments_are_copied_where_the_tool_needs_them(
         assert "config" not in found
 
 
-async def test_a_mutant_that_the_report_lacks_is_what_the_configuration_says(scripted: Scripted) -> None:
-    scripted.script("test", {"write": ["{0}", report(files={})]})
-    async with adapter_on(scripted.root, scripted.table(missing="NoCoverage")) as adapter:
-        results = await results_of(adapter, await discovered(adapter))
-    assert {result.status for result in results} == {Status.NO_COVERAGE}
-
-
 async def test_mutants_are_discovered_once_for_each_state_of_a_file(scripted: Scripted) -> None:
     async with adapter_on(scripted.root, scripted.table()) as adapter:
         first = await discovered(adapter)
@@ -386,14 +379,14 @@ async def test_the_project_its_python_and_the_ids_are_placeholders(scripted: Scr
 
 async def test_a_report_without_a_known_mutant_never_loses_it(scripted: Scripted) -> None:
     scripted.script("test", {"write": ["{0}", report(files={})]})
-    async with adapter_on(scripted.root, scripted.table()) as adapter:
-        mutants = await discovered(adapter)
-        results = await results_of(adapter, mutants)
-        assert await discovered(adapter) == mutants
-    assert [result.mutant for result in results] == mutants
-    assert {(result.status, result.status_reason) for result in results} == {
-        (Status.IGNORED, "the report of generic.tool has no such mutant")
-    }
+    reason = "the report of generic.tool has no such mutant"
+    for configured, status in (({}, Status.IGNORED), ({"missing": "NoCoverage"}, Status.NO_COVERAGE)):
+        async with adapter_on(scripted.root, scripted.table(**configured)) as adapter:
+            mutants = await discovered(adapter)
+            results = await results_of(adapter, mutants)
+            assert await discovered(adapter) == mutants
+        assert [result.mutant for result in results] == mutants
+        assert {(result.status, result.status_reason) for result in results} == {(status, reason)}
 
 
 async def test_an_error_shows_the_first_and_the_last_lines_of_the_output(scripted: Scripted) -> None:

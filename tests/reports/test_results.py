@@ -32,24 +32,18 @@ def lines(text: str, old: str, new: str) -> list[tuple[str, str]]:
     return list(Diff.of(source, mutant).lines())
 
 
-def test_one_line_is_shown_whole() -> None:
-    assert lines("x = 1\na = b + c  # sum\ny = 2\n", "+", "-") == [("-", "a = b + c  # sum"), ("+", "a = b - c  # sum")]
-
-
-def test_a_deleted_line_leaves_its_neighbours_alone() -> None:
-    assert lines("a\nb\nc\n", "b\nc", "c") == [("-", "b")]
-
-
-def test_the_last_line_needs_no_line_end() -> None:
-    assert lines("a = 1", "1", "2") == [("-", "a = 1"), ("+", "a = 2")]
-
-
-def test_windows_line_ends_are_not_shown() -> None:
-    assert lines("a = 1\r\nb = 2\r\n", "1", "3") == [("-", "a = 1"), ("+", "a = 3")]
-
-
-def test_an_emoji_before_the_mutant_shifts_nothing() -> None:
-    assert lines('s = "🙂" + a\n', "+", "-") == [("-", 's = "🙂" + a'), ("+", 's = "🙂" - a')]
+@pytest.mark.parametrize(
+    ("text", "old", "new", "shown"),
+    [
+        ("x = 1\na = b + c  # sum\ny = 2\n", "+", "-", [("-", "a = b + c  # sum"), ("+", "a = b - c  # sum")]),
+        ("a\nb\nc\n", "b\nc", "c", [("-", "b")]),
+        ("a = 1", "1", "2", [("-", "a = 1"), ("+", "a = 2")]),
+        ("a = 1\r\nb = 2\r\n", "1", "3", [("-", "a = 1"), ("+", "a = 3")]),
+        ('s = "🙂" + a\n', "+", "-", [("-", 's = "🙂" + a'), ("+", 's = "🙂" - a')]),
+    ],
+)
+def test_lines_that_differ_are_shown_whole(text: str, old: str, new: str, shown: list[tuple[str, str]]) -> None:
+    assert lines(text, old, new) == shown
 
 
 def test_a_long_side_is_cut_and_says_so() -> None:
