@@ -68,7 +68,7 @@ def _run(world: HostWorld, question: dict[str, Any], become: Become) -> dict[str
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if namespace is not None:
-            namespace.end()
+            world.release(namespace)
         descendants.end_strays(world.processes)
         _drain(output, printed)
     finally:
