@@ -83,18 +83,16 @@ class HostSlot:
             if self._is_touched(mutant.path):  # perhaps during a preparation, or while others were tested
                 self._looked = 0.0
             host, epoch = await self.prepared(plan), self._epoch
-            try:
+            with suppress(Interrupted):
                 result = await host.test(mutant, batch)
-            except Interrupted:
-                continue
-            if epoch != self._epoch:
-                continue  # the sandbox changed meanwhile
-            if mutant.path in self._unfollowed:
-                return None
-            if result is not None or looked:
-                return result
-            looked = True
-            self._looked = 0.0
+                if epoch != self._epoch:
+                    continue  # the sandbox changed meanwhile
+                if mutant.path in self._unfollowed:
+                    return None
+                if result is not None or looked:
+                    return result
+                looked = True
+                self._looked = 0.0
 
     async def settled(self, plan: TestPlan) -> Host:
         """A host that has the files as they are, and has measured all tests. Raises ToolError.
@@ -131,12 +129,10 @@ class HostSlot:
             ran_alone = await known()
             if epoch != self._epoch:
                 continue  # what is known is about other files than the host's
-            try:
+            with suppress(Interrupted):
                 found = await host.reach(mutants, ran_alone, alone=alone)
-            except Interrupted:
-                continue
-            if epoch == self._epoch:
-                return found
+                if epoch == self._epoch:
+                    return found
 
     @property
     def _host(self) -> Host | None:

@@ -114,7 +114,8 @@ def remedy_of(text: str, plan: TestPlan, root: Path) -> str | None:
     if own := [name for name in missing if _is_own(name, root)]:
         return editable(plan.python) if len(own) == len(missing) else None
     command = python_install(plan.python, *missing, root=root)
-    guessed = [name for name in missing if name not in KNOWN and name == _module(text)]
+    module = NO_MODULE.search(text)
+    guessed = [name for name in missing if name not in KNOWN and module and name == _top(module["name"])]
     return f"{command} (check first that this package has the module {guessed[0]})" if guessed else command
 
 
@@ -146,11 +147,6 @@ def _missing(text: str) -> Iterator[str]:
     elif found := NO_MODULE.search(text):
         name = found["name"]
         yield DISTRIBUTIONS.get(name) or DISTRIBUTIONS.get(_top(name)) or _top(name)
-
-
-def _module(text: str) -> str | None:
-    found = NO_MODULE.search(text)
-    return None if found is None else _top(found["name"])
 
 
 def _top(module: str) -> str:

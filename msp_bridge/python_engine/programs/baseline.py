@@ -218,10 +218,6 @@ class Baseline:
             survivors=survivors,
         )
 
-    def with_suite(self) -> Baseline:
-        """The whole suite is run with a mutant."""
-        return replace(self, suites_s=self.suites_s + self.total)
-
     def with_runs_alone(self, runs: Mapping[int, float]) -> Baseline:
         """Processes that ran one test alone took so long; of tests that are not measured, that says nothing."""
         beyond = [max(0.0, seconds - took) for test, seconds in runs.items() if (took := self.durations[test])]
@@ -246,11 +242,6 @@ class Baseline:
         """With tests that have passed, and failed, in a fork."""
         unsteady = self.unsteady.union(tests)
         return replace(self, unsteady=unsteady, fork_unsafe=self.fork_unsafe - unsteady)
-
-    def trusting_fresh(self, passed: frozenset[int]) -> Baseline:
-        """Some tests that fail here pass in a fresh process: they don't fail, but forks can't show it."""
-        failing = {test: text for test, text in self.failing.items() if test not in passed}
-        return replace(self, failing=failing, fork_unsafe=passed)
 
     def knowing(self, functions: Sequence[Function], tests: Mapping[str, Iterable[int]]) -> Baseline:
         """With what `tests`, by their names, run alone as an earlier run has shown: indexes of `functions`."""

@@ -30,7 +30,7 @@ from .channel import TargetPlan
 from .code_runs import CodeRuns
 from .imports import monitoring
 from .loaded_modules import module_files
-from .messages import Ran, Trace
+from .messages import Ran, Report, Trace
 from .process_starts import note_starts
 from .text_reads import TextReads
 
@@ -63,7 +63,8 @@ class DependencyTrace:
 
     def begin(self) -> None:
         """Note what runs from now on."""
-        self._hidden = any(map(self._is_ours, _files_of_modules()))
+        files = module_files().values()
+        self._hidden = any(file and "site-packages" not in file and self._is_ours(file) for file in files)
         self._texts.begin()
         note_starts(self._hide)
         self._functions = CodeRuns(self._is_ours) if monitoring is None else MonitoredFunctions()
@@ -134,6 +135,11 @@ class MonitoredFunctions:
         return found if own else None
 
 
+def with_dependencies(report: Report, trace: DependencyTrace | None) -> Report:
+    """Add the dependencies of the process to the report of its job, if they are noted."""
+    return report if trace is None else {**report, "ran": trace.report()}
+
+
 def outermost(name: str) -> str | None:
     """The function that the one of the qualified `name` belongs to; None where it has no name of its own."""
     outer = name.partition(LOCALS)[0]
@@ -151,7 +157,3 @@ def joined(reports: Iterable[Trace | None]) -> Ran | None:
         for path, names in report["functions"].items():
             functions.setdefault(path, set()).update(names)
     return {"functions": {path: sorted(names) for path, names in functions.items()}, "texts": sorted(texts)}
-
-
-def _files_of_modules() -> list[str]:
-    return [file for file in module_files().values() if file is not None and "site-packages" not in file]

@@ -51,8 +51,8 @@ def why_not_collected(answer: Started | Report, log: str) -> Unprepared:
 def gist(text: str) -> str:
     """The line that names the last exception, of what pytest says of a test or a module."""
     lines = text.splitlines()
-    if marked := _last_marked(lines):
-        lines = dedent("\n".join(marked)).splitlines()
+    if blocks := [[*block] for marked, block in groupby(lines, lambda line: line.startswith(MARK)) if marked]:
+        lines = dedent("\n".join(line.removeprefix(MARK) for line in blocks[-1])).splitlines()  # of a chain
     elif text.startswith(CUT):
         lines = lines[-1:]
     elif TRACEBACK in lines:
@@ -64,12 +64,6 @@ def last_error(log: str) -> str:
     """The last line that speaks of an error, or else the last one."""
     lines = [line.strip() for line in reversed(log.splitlines())]
     return next((line for line in lines if "error" in NO_ERROR.sub("", line).lower()), _first(lines))
-
-
-def _last_marked(lines: list[str]) -> list[str]:
-    """The marked lines of the last exception of a chain, without their marks; none if there are none."""
-    blocks = [list(block) for marked, block in groupby(lines, lambda line: line.startswith(MARK)) if marked]
-    return [line[len(MARK) :] for line in blocks[-1]] if blocks else []
 
 
 def _first(lines: list[str]) -> str:

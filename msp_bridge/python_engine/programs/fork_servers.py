@@ -42,8 +42,8 @@ class ServerProcess:
     """The host's side of a forked process that runs a `ForkServer`."""
 
     def __init__(self, pid: int, ours: socket.socket) -> None:
-        self.pid, self._socket = pid, ours
-        self._since = time.monotonic()
+        self.pid, self.socket = pid, ours
+        self.since = time.monotonic()  # of its start
         self.serves = True  # or will before anything of the project can hang it
         self.channel = Channel(ours.fileno(), ours.fileno())
 
@@ -68,29 +68,21 @@ class ServerProcess:
     @property
     def is_old(self) -> bool:
         """Whether what it has imported may be too old for tests that go by the time: see `kill_confirmation`."""
-        return time.monotonic() - self._since > HOLDS_S
-
-    def note_ready(self) -> None:
-        """It has started."""
-        self._since = time.monotonic()
+        return time.monotonic() - self.since > HOLDS_S
 
     @property
     def has_ended(self) -> bool:
         """Whether it was ended."""
-        return self._socket.fileno() < 0
+        return self.socket.fileno() < 0
 
     def reload(self, segment: Segment) -> Reloaded | None:
         """Give the live functions the code of an edited file; other answers are dropped. None: the server has ended."""
         self.channel.send(Reload(do="reload", segment=segment))
         return next((answer for answer in self.channel.messages() if answer.get("do") == "reloaded"), None)
 
-    def leave(self) -> None:
-        """Let go of it: it has become another one."""
-        self._socket.close()
-
     def end(self) -> None:
         """End it with all its jobs and what they started."""
-        self._socket.close()  # it then ends its jobs and itself
+        self.socket.close()  # it then ends its jobs and itself
         if not (self.serves and self._ends()):
             descendants.end_group(self.pid)
             self._ends()
@@ -132,7 +124,7 @@ class ForkServers:
         self.fresh: ServerProcess | None = None
         self.why_fresh: str | None = None  # why there is no live server
         self.session: ServerProcess | None = None
-        self._has_edited_tests = False  # since the session server was started
+        self.has_edited_tests = False  # since the session server was started: a conftest.py may have imported one
         self.made: Sequence[str] = ()  # by the live server, in the tree
         self.early: ServerProcess | None = None  # it may not be ready
 
@@ -145,7 +137,7 @@ class ForkServers:
     def now(self) -> Servers:
         """The servers after `start`."""
         assert self.fresh is not None
-        stays = self._world.undoes_all and not (self._has_edited_tests or self.made)
+        stays = self._world.undoes_all and not (self.has_edited_tests or self.made)
         return Servers(self.live, self.fresh, self.session if stays else None)
 
     def start(self, plan: TargetPlan) -> Collected | None:
@@ -171,7 +163,7 @@ class ForkServers:
         self.why_fresh = "the configuration asks for it" if plan.always_fresh else None
         self.made = ()
         shutil.rmtree(self._kept, ignore_errors=True)
-        self._has_edited_tests = False
+        self.has_edited_tests = False
         others = [] if plan.always_fresh else [self._connection("live"), self._connection("session")]
         self.fresh = self._start("fresh", plan, others)
         answer = self._answer(self.fresh, "fresh")
@@ -195,10 +187,6 @@ class ForkServers:
     @property
     def _kept(self) -> str:
         return str(self._home / "layers" / "made")
-
-    def note_edited_tests(self) -> None:
-        """Have no more jobs in the session server: a conftest.py may have imported the test file that was edited."""
-        self._has_edited_tests = True
 
     def start_early(self, plan: TargetPlan, file: str) -> None:
         """Begin to start it: it holds pytest before the import of the test file. Raises OSError."""
@@ -267,13 +255,13 @@ class ForkServers:
         server.pid = answer.get("pid", server.pid)
         if answer["do"] == "failed":
             raise why_not_collected(answer, self.log(kind))
-        server.note_ready()
+        server.since = time.monotonic()
         return answer
 
     def _collected(self, live: ServerProcess, session: ServerProcess | None) -> Started:
         answer = self._answer(live, "live")
         if session is not None and session.pid == live.pid:  # it has come to its end alone
-            session.leave()
+            session.socket.close()
             self.session = None
         reject_elsewhere(answer["elsewhere"])
         self.made = answer["made"]

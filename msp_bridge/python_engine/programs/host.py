@@ -28,7 +28,7 @@ from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Sharing
 from .loaded_modules import have_changed
 from .measurement import Measurement
-from .measuring import MEASUREMENT, Background, drive
+from .measuring import MEASUREMENT, Measuring
 from .messages import Collected, Ended, Options, Ran, Request, Started, Summary, Verdict
 from .process_starts import PROCESSES
 from .project_files import UNREADABLE, ProjectFiles
@@ -60,7 +60,7 @@ class HostServer:
         self._channel, self._jobs, self._root, self._world = channel, options["jobs"], options["root"], world
         self._servers = ForkServers(options["root"], home, world, (channel.reader, channel.writer))
         self._measurement = Measurement(home / "baseline.json", self._servers, world)
-        self._background = Background(self._tests_run)
+        self._measuring = Measuring(self._tests_run)
         self._collected: Collected | None = None
         self._unprepared: Unprepared | None = None  # why the tests can't be measured, for the next that prepares
         self._how, self._start = "started", 0.0  # the last preparation: "reloaded", too; time.perf_counter()
@@ -77,11 +77,11 @@ class HostServer:
             servers = self._servers.running
             readers = [self._channel.reader, *(each.channel.reader for each in servers)]
             waits = [] if self._scheduler is None else [self._scheduler.wait_s]
-            waits.append(PROGRESS_S if self._background.runs else None)
+            waits.append(PROGRESS_S if self._measuring.runs else None)
             ready, _, _ = select.select(
                 readers, [], [], min((wait for wait in waits if wait is not None), default=None)
             )
-            self._background.look()
+            self._measuring.look()
             if self._scheduler is not None:
                 self._scheduler.look()
             for server in servers:
@@ -129,17 +129,17 @@ class HostServer:
 
     def _on_measurement(self, answer: Ended) -> None:
         """A job of the measurement has ended."""
-        if not self._background.runs or self._scheduler is None or self._plan is None:
+        if not self._measuring.runs or self._scheduler is None or self._plan is None:
             return
         try:
-            ended, baseline = self._background.receive(answer)
+            ended, baseline = self._measuring.receive(answer)
         except Unprepared as error:
             self._unprepared, ended, baseline = error, True, None
         if ended and baseline is not None:
             self._on_baseline(baseline, self._plan)
         elif ended:
             self._start_anew()
-        if not self._background.runs:
+        if not self._measuring.runs:
             self._settle()
 
     def _start_anew(self) -> None:
@@ -178,10 +178,10 @@ class HostServer:
         if message["do"] == "stop" and self._scheduler is not None:
             self._scheduler.stop(message["ids"])
             if self._scheduler.is_unwanted:
-                self._background.stop()
+                self._measuring.stop()
         if message["do"] == "settle":
             self._measure()
-        waits = self._background.stops if message["do"] == "stop" else self._background.runs
+        waits = self._measuring.stops if message["do"] == "stop" else self._measuring.runs
         if message["do"] in ("stop", "settle") and waits:
             self._settling.append(message)
             return
@@ -211,7 +211,7 @@ class HostServer:
         found: dict[str, str] = {}
         if self._plan is not None and self._scheduler is not None and self._scheduler.idle:
             baseline = self._scheduler.baseline
-            unsteady = self._measurement.steadiness(baseline)
+            unsteady = self._measuring.drive(self._measurement.steadiness(baseline))
             baseline = baseline.with_unsteady(unsteady)
             self._scheduler = self._scheduled(baseline, self._plan)
             self._save()
@@ -274,7 +274,7 @@ class HostServer:
         for server in self._servers.running if message["changed"] else ():
             server.channel.send({"do": "renew"})
         old = self._files.forget(message["changed"])
-        pieces = self._background.end()
+        pieces = self._measuring.end()
         known = None if self._scheduler is None else reduce(Baseline.measured, pieces, self._scheduler.baseline)
         baseline, self._how = None, "reloaded"
         outside = (self._collected or {}).get("outside", {})
@@ -283,10 +283,10 @@ class HostServer:
             self._servers.put_back()
             baseline = self._files.reload(message["changed"], old, known, self._servers.live)
         if not old.keys() >= {*message["changed"]}:
-            self._servers.note_edited_tests()
+            self._servers.has_edited_tests = True
         if baseline is not None and baseline.unmeasured and not self._measures_beside(plan):
             steps = self._measurement.steps(plan, self._collected, baseline, reloaded=True)
-            baseline = drive(steps, self._tests_run)
+            baseline = self._measuring.drive(steps)
         if baseline is None:
             baseline, self._how = self._restarted(plan), "started"
         self._plan = plan
@@ -309,9 +309,9 @@ class HostServer:
         if baseline is None and collected is not None:
             baseline = replace(Baseline.unknown(collected), killers=self._measurement.last_killers())
         if baseline is None or (baseline.unmeasured and not self._measures_beside(plan)):
-            measured = drive(self._measurement.steps(plan, collected, baseline), self._tests_run)
+            measured = self._measuring.drive(self._measurement.steps(plan, collected, baseline))
             if measured is None:  # of some tests alone
-                measured = drive(self._measurement.steps(plan, collected, None), self._tests_run)
+                measured = self._measuring.drive(self._measurement.steps(plan, collected, None))
             assert measured is not None
             return measured
         return baseline
@@ -322,12 +322,12 @@ class HostServer:
 
     def _measure(self) -> None:
         """Begin the measurement that is due, if it does not run."""
-        if self._scheduler is None or self._plan is None or self._background.runs:
+        if self._scheduler is None or self._plan is None or self._measuring.runs:
             return
         baseline = self._scheduler.baseline
         if baseline.unmeasured:
             reloaded = self._how == "reloaded"
-            self._background.start(self._measurement.steps(self._plan, self._collected, baseline, reloaded=reloaded))
+            self._measuring.start(self._measurement.steps(self._plan, self._collected, baseline, reloaded=reloaded))
 
     def _summary(self, baseline: Baseline) -> Summary:
         """Facts of the tests for the bridge. `measuring`: more will follow."""
@@ -377,7 +377,7 @@ class HostServer:
 
     def _end_servers(self) -> None:
         self._servers.end()
-        self._background.abandon()
+        self._measuring.abandon()
         if self._scheduler is not None:
             self._scheduler.end()
             self._scheduler = None

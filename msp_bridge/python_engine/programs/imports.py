@@ -41,7 +41,8 @@ def enter(root: str, sandbox: str) -> None:
     here = os.getcwd()
     if root != here:
         sys.path[:] = [_turned(path, root, sandbox) for path in sys.path]
-        _turn_editable_installs(root, sandbox)
+        for mapping in _editable_mappings():
+            mapping.update({package: _turned(path, root, sandbox) for package, path in mapping.items()})
     below = [path for part in ("src", "source") if os.path.isdir(path := os.path.join(here, part))]
     ours = [here, *(path for path in below if not _comes_from_elsewhere(path, (root, here)))]
     sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) not in map(os.path.realpath, ours)]
@@ -113,11 +114,6 @@ def is_of_python(path: str) -> bool:
     own = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     archive = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
     return path in own or os.path.dirname(path) in own or os.path.basename(path) == archive
-
-
-def _turn_editable_installs(root: str, sandbox: str) -> None:
-    for mapping in _editable_mappings():
-        mapping.update({package: _turned(path, root, sandbox) for package, path in mapping.items()})
 
 
 def _editable_mappings() -> list[dict[str, str]]:

@@ -65,11 +65,6 @@ class Queued:
     loaded: bool
     unwanted: bool = False  # nobody waits for it
 
-    @property
-    def exclusive(self) -> bool:
-        """Whether no other may run, for as long as it does."""
-        return self.sharing is Sharing.NONE
-
 
 class JobQueue:
     """At most `jobs` run at once, the newest request's first, and none beside one that is to be alone.
@@ -128,7 +123,7 @@ class JobQueue:
         if self._alone and answer["id"] == self._alone_id:
             self._share()
         guarded = job is not None and job.sharing is Sharing.GUARD and not job.unwanted
-        again = guarded and _by_guard(answer)
+        again = guarded and answer["exit"] == guard.ENDED and not answer["kill_reason"] and answer["report"] is None
         if job is not None and guarded:
             self._learn(job, answer, ended=again)
         if job is not None and again:
@@ -195,7 +190,7 @@ class JobQueue:
         running, next_one = self._running.values(), self._waiting[0]
         if len(running) >= self.jobs and any(job.batch == next_one.batch for job in running):
             return True
-        return bool(running) and any(job.exclusive for job in (*running, next_one))
+        return bool(running) and any(job.sharing is Sharing.NONE for job in (*running, next_one))
 
     def _start(self, job: Queued) -> None:
         self._running[job.id] = job
@@ -205,10 +200,6 @@ class JobQueue:
         if job.loaded:
             self._load.start()
         job.start(job.sharing is Sharing.GUARD)
-
-
-def _by_guard(answer: Ended) -> bool:
-    return answer["exit"] == guard.ENDED and not answer["kill_reason"] and answer["report"] is None
 
 
 class Load:

@@ -29,10 +29,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from .answers import ToHost
-from .baseline import Baseline
 from .controls import Controls, Files
 from .fork_servers import ServerProcess
 from .messages import Ended, Report, Trace, Verdict
@@ -40,35 +39,17 @@ from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .time_limits import longer, were_short
 from .transitions import Action, Seen
 
+if TYPE_CHECKING:
+    from .scheduler import MutantScheduler
+
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
-
-
-class Way(Protocol):
-    """The scheduler, which leads a mutant on when its kill is confirmed or is none."""
-
-    baseline: Baseline
-
-    def killer(self, mutant: ScheduledMutant) -> int | None:
-        """The index of the test that killed it; None where nothing or no test did."""
-
-    def killed(self, mutant: ScheduledMutant, killer: int) -> None:
-        """Its kill is confirmed."""
-
-    def survived(self, mutant: ScheduledMutant) -> None:
-        """It has survived the tests that say something about it."""
-
-    def start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
-        """Run `tests` in a fork."""
-
-    def start_fresh(self, mutant: ScheduledMutant) -> None:
-        """Run all tests in a fresh process."""
 
 
 class KillConfirmation:
     """Confirms the kills of one scheduler. `note` is called when a test turns out to be unsteady."""
 
     def __init__(
-        self, way: Way, jobs: MutantJobs, controls: Controls, host: ToHost, live: ServerProcess | None
+        self, way: MutantScheduler, jobs: MutantJobs, controls: Controls, host: ToHost, live: ServerProcess | None
     ) -> None:
         self._way, self._jobs, self._controls, self._live = way, jobs, controls, live
         self._note, self._late = host.note, host.late
@@ -80,18 +61,22 @@ class KillConfirmation:
         if killer == mutant.tests[0] and killer not in self._controls.unsteady:
             self._control(mutant, killer)
         else:
-            mutant.stage = Stage.STEADY
-            self._jobs.run_live(self._way.baseline, mutant, [killer])
+            self._run_alone(mutant, killer)
 
     def _begin_fresh(self, mutant: ScheduledMutant, killer: int) -> None:
         """Confirm a kill of a fresh process: by a test that ran first, or after the tests before it in the suite."""
         mutant.from_fresh = True
         if killer in self._controls.unsteady or not (mutant.in_order or killer == mutant.tests[0]):
-            self._run_fresh_alone(mutant, killer)
+            self._run_alone(mutant, killer)
         else:
             self._control(mutant, killer)
 
-    def _run_fresh_alone(self, mutant: ScheduledMutant, killer: int) -> None:
+    def _run_alone(self, mutant: ScheduledMutant, killer: int) -> None:
+        """Run the killer once more, alone, with the mutant."""
+        if self._live is not None and not mutant.from_fresh:
+            mutant.stage = Stage.STEADY
+            self._jobs.run_live(self._way.baseline, mutant, [killer])
+            return
         mutant.stage = Stage.FRESH_STEADY
         mutant.files = None if mutant.in_order else self._way.baseline.files_of([killer])
         self._jobs.run_fresh(self._way.baseline, mutant, [killer])
@@ -106,7 +91,7 @@ class KillConfirmation:
             Action.AGAIN: self._confirm,
             Action.DISTRUST: partial(self._fails_without, loaded=False),
             Action.DISTURBED: partial(self._fails_without, loaded=True),
-            Action.FAILING: self._failing,
+            Action.FAILING: lambda mutant, _: self._way.start_fresh(mutant),
             Action.LEAVE_OUT: self._without,
             Action.KILLED: self._killed,
         }
@@ -195,8 +180,8 @@ class KillConfirmation:
         return mutant.files is None or (answer["report"] is not None and self._controls.can_collect(mutant.files))
 
     def _control_alone(self, mutant: ScheduledMutant, killer: int) -> None:
-        """The killer has failed alone with the mutant."""
-        mutant.rest_on_last()
+        """The killer has failed alone with the mutant: what ran before it only led to the test that kills."""
+        mutant.ran = mutant.ran[-1:]
         self._control(mutant, killer)
 
     def _control(self, mutant: ScheduledMutant, killer: int) -> None:
@@ -229,13 +214,8 @@ class KillConfirmation:
             self._after_failed_control(mutant, killer)
 
     def _confirm(self, mutant: ScheduledMutant, killer: int) -> None:
-        """Run the killer once more, alone, with the mutant."""
         mutant.confirmations += 1
-        if self._live is not None and not mutant.from_fresh:
-            mutant.stage = Stage.STEADY
-            self._jobs.run_live(self._way.baseline, mutant, [killer])
-        else:
-            self._run_fresh_alone(mutant, killer)
+        self._run_alone(mutant, killer)
 
     def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""
@@ -255,9 +235,6 @@ class KillConfirmation:
         else:
             mutant.stage = Stage.SUITE_CONTROL
             self._jobs.run_fresh(self._way.baseline, mutant, None, mutated=False)
-
-    def _failing(self, mutant: ScheduledMutant, _killer: int) -> None:
-        self._way.start_fresh(mutant)
 
     def _without(self, mutant: ScheduledMutant, killer: int) -> None:
         """Test the mutant again without a test whose failure says nothing."""

@@ -9,10 +9,8 @@ that collects other files, or names a file in the arguments, has it collected as
 from __future__ import annotations
 
 import fnmatch
-import functools
 import os
 import re
-from collections.abc import Callable
 from typing import Any
 
 import _pytest.main
@@ -28,40 +26,20 @@ def leave_out_data(session: Any) -> None:
     scandir = getattr(_pytest.main, "scandir", None)
     if pytest.version_tuple < (8, 0) or scandir is None or not hasattr(_pytest.python, "scandir"):
         return
-    listing = functools.partial(_listed, Collected(session), scandir)
-    vars(_pytest.main)["scandir"] = vars(_pytest.python)["scandir"] = listing
+    globs = session.config.getoption("doctestglob", None) or DOCUMENTS
+    is_simple = not any("/" in glob or os.sep in glob for glob in globs)  # it is names that are matched
+    may_be = re.compile("|".join([r".*\.py\Z", *map(fnmatch.translate, globs)])).match
 
+    def listed(path: str, *arguments: Any, **options: Any) -> list[os.DirEntry[str]]:
+        entries = scandir(path, *arguments, **options)
+        found = session.config.hook.pytest_collect_file.get_hookimpls()  # a conftest.py may bring one at any moment
+        if not is_simple or any(each.function.__module__ not in OWN for each in found):
+            return list(entries)
+        named = session.isinitpath(path, with_parents=True)  # by the arguments, it or what is below
+        return [
+            entry
+            for entry in entries
+            if may_be(entry.name) or not entry.is_file() or (named and session.isinitpath(entry.path))
+        ]
 
-class Collected:
-    """Tells which files of one session may be collected."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-        globs = session.config.getoption("doctestglob", None) or DOCUMENTS
-        self._is_simple = not any("/" in glob or os.sep in glob for glob in globs)  # it is names that are matched
-        self._may_be = re.compile("|".join([r".*\.py\Z", *map(fnmatch.translate, globs)])).match
-
-    def by_others(self) -> bool:
-        """Whether a plug-in of others collects files; a conftest.py may bring one at any moment."""
-        found = self._session.config.hook.pytest_collect_file.get_hookimpls()
-        return not self._is_simple or any(each.function.__module__ not in OWN for each in found)
-
-    def keeps(self, entry: os.DirEntry[str], named: bool) -> bool:
-        """`named`: the arguments name something in this directory."""
-        if self._may_be(entry.name) or not entry.is_file():
-            return True
-        return named and bool(self._session.isinitpath(entry.path))
-
-    def names_any_in(self, directory: str | os.PathLike[str]) -> bool:
-        """Whether the arguments name it, or what is below."""
-        return bool(self._session.isinitpath(directory, with_parents=True))
-
-
-def _listed(
-    collected: Collected, scandir: Callable[..., list[os.DirEntry[str]]], path: str, *arguments: Any, **options: Any
-) -> list[os.DirEntry[str]]:
-    entries = scandir(path, *arguments, **options)
-    if collected.by_others():
-        return entries
-    named = collected.names_any_in(path)
-    return [entry for entry in entries if collected.keeps(entry, named)]
+    vars(_pytest.main)["scandir"] = vars(_pytest.python)["scandir"] = listed

@@ -50,7 +50,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .class_bodies import PLACE, has_place, place_of, steps
-from .messages import LiveFacts
+from .messages import Facts
 from .text_reads import renew_constants
 
 Key = tuple[str, int]  # qualified name (before Python 3.11: name), first line
@@ -257,7 +257,7 @@ class LiveFunctions:
             elif issubclass(kind, type) and (place := place_of(found)) is not None and place[0] in filenames:
                 self._classes.setdefault(place, []).append(found)
 
-    def facts(self, filename: str) -> LiveFacts:
+    def facts(self, filename: str) -> Facts:
         """Facts of a file for the scheduler: keys of live functions, and of suspended ones."""
         return {
             "live": sorted(self._functions.get(filename, ())),

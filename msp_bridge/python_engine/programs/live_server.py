@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,14 +24,14 @@ import pytest
 from ...isolation import descendants
 from .baseline import file_of
 from .channel import Channel, TargetPlan
-from .dependencies import DependencyTrace
+from .dependencies import DependencyTrace, with_dependencies
 from .fork_server import ForkServer
 from .import_effects import imported
 from .imports import CallingFile, ImportTrace, monitoring
 from .job_process import Job
 from .late_imports import Line, Lines
 from .line_coverage import ProbedFiles, TestCoverage, lines_of
-from .live_code import Key, LiveFunctions, NotLive, Segment, put
+from .live_code import LiveFunctions, NotLive, Segment, put
 from .loaded_modules import loaded_files, outside_files
 from .made_files import made_in
 from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
@@ -191,12 +191,9 @@ class Live:
             try:
                 put(self._functions, Segment(*message["segment"]))
             except NotLive as error:
-                return self._with_dependencies({"not_live": str(error)})
+                return with_dependencies({"not_live": str(error)}, self.dependencies)
         ran = yield from run_until_failure(self._tests, message["tests"] or (), job.ended, message.get("counts"))
-        return self._with_dependencies(ran)
-
-    def _with_dependencies(self, report: Report) -> Report:
-        return report if self.dependencies is None else {**report, "ran": self.dependencies.report()}
+        return with_dependencies(ran, self.dependencies)
 
     def _measure(self, job: Job) -> Work:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
@@ -244,7 +241,7 @@ class Live:
         whole.add(piece)
         waited = (descendants.waited_seconds() - before) / (time.perf_counter() - began)
         report: Report = {**self._measured(whole), "waited": waited}
-        return self._with_dependencies(report) if alone else report
+        return with_dependencies(report, self.dependencies) if alone else report
 
     def _measured(self, tests: MeasuredTests) -> Report:
         names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
@@ -257,13 +254,12 @@ class Live:
             "lines": by_path,
             "failing": tests.failing,
             "late": sorted(names[filename] for filename in late),
-            "unseen": {} if monitoring is not None else self._unseen(names),
+            "unseen": {
+                names[filename]: keys
+                for filename in (() if monitoring is not None else self._loaded)
+                if (keys := self._functions.not_given(filename))
+            },
         }
-
-    def _unseen(self, names: Mapping[str, str]) -> dict[str, list[Key]]:
-        """Functions without probes, by the paths `names` of their files."""
-        found = {names[filename]: self._functions.not_given(filename) for filename in self._loaded}
-        return {path: keys for path, keys in found.items() if keys}
 
 
 def facts_of(

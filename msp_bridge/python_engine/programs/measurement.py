@@ -24,7 +24,7 @@ from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Load
 from .kept import Changes, KeptSources
 from .loaded_modules import have_changed
-from .measuring import Answer, Run, Steps, answer_to
+from .measuring import Answer, Run, Steps
 from .messages import Collected, JobMessage, Report
 from .test_masks import bits
 from .world import LIMITS, World
@@ -34,6 +34,7 @@ DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
 SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests, in a baseline
 FORMAT = 15  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
+DAMAGED = (OSError, ValueError, TypeError, AttributeError, KeyError)  # raised by a record that is none, or damaged
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
 
@@ -57,7 +58,7 @@ class Measurement:
             return self._all(plan, collected)
         return self._rest(plan, collected, known, reloaded=reloaded and not known.is_unknown)
 
-    def steadiness(self, baseline: Baseline) -> dict[int, str]:
+    def steadiness(self, baseline: Baseline) -> Generator[Run, Answer, dict[int, str]]:
         """Run all tests twice more, the second time under load: the tests that are not steady, and what they did."""
         varying: dict[int, str] = {}
         failed: dict[int, str] = {}  # it says more than a time that varies
@@ -66,7 +67,7 @@ class Measurement:
             if busy:
                 load.start()
             try:
-                durations, failing = self._again(baseline)
+                durations, failing = yield from self._again(baseline)
             finally:
                 load.end()
             for test, text in failing.items():
@@ -78,10 +79,10 @@ class Measurement:
                     varying[test] = f"takes {short:.2f} s and {long:.2f} s"
         return varying | failed
 
-    def _again(self, baseline: Baseline) -> tuple[dict[int, float], dict[int, str]]:
+    def _again(self, baseline: Baseline) -> Generator[Run, Answer, tuple[dict[int, float], dict[int, str]]]:
         """The durations and the failures of all tests, by their indexes; nothing where they don't come to their end."""
         live, fresh, _ = self._servers.now
-        report, _ = answer_to(Run(live or fresh, {"work": "measure", "tests": None}, self._world.parts))
+        report, _ = yield Run(live or fresh, {"work": "measure", "tests": None}, self._world.parts)
         if report is None or "durations" not in report:
             return {}, {}
         index = {name: test for test, name in enumerate(baseline.tests)}
@@ -147,7 +148,7 @@ class Measurement:
             if plan.dependencies and saved["files"] != plan.files:  # by these it is known which runs alone still hold
                 return replace(kept, alone=frozenset(), order_dependent=frozenset())
             return kept
-        except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
+        except DAMAGED:
             return None
 
     def last_killers(self) -> dict[str, str]:
@@ -155,7 +156,7 @@ class Measurement:
         try:
             killers: dict[str, str] = json.loads(self._file.read_bytes())["killers"]
             return {str(function): str(test) for function, test in killers.items()}
-        except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        except DAMAGED:
             return {}
 
     def _rest(self, plan: TargetPlan, collected: Collected | None, known: Baseline, *, reloaded: bool) -> Steps:
@@ -206,7 +207,8 @@ class Measurement:
             if dropped:
                 self._world.drop(dropped)
                 return (yield from self._all(plan, collected))
-            baseline = yield from self._tried_again(baseline.trusting_fresh(passed))
+            failing = {test: text for test, text in baseline.failing.items() if test not in passed}
+            baseline = yield from self._tried_again(replace(baseline, failing=failing, fork_unsafe=passed))
         if len(baseline.failing) == len(baseline.tests):
             test, text = next(iter(baseline.failing.items()))
             first = f"{baseline.tests[test]}: {gist(text)}"

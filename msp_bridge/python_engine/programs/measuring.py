@@ -1,9 +1,9 @@
 """How a measurement runs: as a series of jobs, each of which a fork server answers.
 
 A measurement is a generator of `Run`s. It gets the answer to each, and returns the baseline; None: the servers have to
-be started anew. `drive` waits for it. `Background` runs it while mutants are tested: then the host reads the answers,
-and gives it those with the id `MEASUREMENT`. The jobs of these tell from time to time what they have measured, so
-little is lost when one is ended: by a cancel, or by an edit.
+be started anew. `drive` waits for it. After `start` it runs while mutants are tested: then the host reads the answers,
+and hands over those with the id `MEASUREMENT`. The jobs tell from time to time what they have measured, so little is
+lost when one is ended: by a cancel, or by an edit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import select
 from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .baseline import Baseline
 from .channel import COUNTS, MEASURED, PROGRESS_S, RunProgress
@@ -22,7 +22,7 @@ from .messages import Ended, JobMessage, Report
 MEASUREMENT = 0  # the id of its jobs
 NO_LIMIT_S = 1e6
 
-Say = Callable[[RunProgress, int | None], None]  # of how many tests, where that is known
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,36 +45,13 @@ Answer = tuple[Report | None, Any]  # the report, and the exit code
 Steps = Generator[Run, Answer, Baseline | None]
 
 
-def answer_to(run: Run, say: Say = lambda _progress, _total: None) -> Answer:
-    """Run it, and wait until it has ended."""
-    COUNTS[MEASURED].reset()
-    run.server.channel.send(run.message)
-    while True:
-        while not select.select([run.server.channel.reader], [], [], PROGRESS_S)[0]:
-            _say_news(run, say)
-        answers = run.server.channel.receive()
-        found = [answer for answer in answers or () if answer["id"] == MEASUREMENT]  # others were stopped
-        if answers is None or found:
-            return _answer(found[0] if found else None)
-
-
-def drive(steps: Steps, say: Say) -> Baseline | None:
-    """Run a measurement to its end. Raises what it raises."""
-    try:
-        run = next(steps)
-        while True:
-            run = steps.send(answer_to(run, say))
-    except StopIteration as end:
-        found: Baseline | None = end.value
-        return found
-
-
-class Background:
+class Measuring:
     """At most one measurement at a time."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: Callable[[RunProgress, int | None], None]) -> None:
+        """`say` is told how far it has come, and of how many tests, where that is known."""
         self._say = say
-        self._steps: Steps | None = None
+        self._steps: Generator[Run, Answer, Any] | None = None
         self._run: Run | None = None
         self._stopped = False
 
@@ -88,15 +65,30 @@ class Background:
         """Whether it was stopped, and its job has not ended yet."""
         return self.runs and self._stopped
 
-    def start(self, steps: Steps) -> None:
+    def start(self, steps: Generator[Run, Answer, object]) -> None:
         """Begin. A measurement takes at least one job."""
         self._steps, self._stopped = steps, False
         self._send(next(steps))
 
+    def drive(self, steps: Generator[Run, Answer, T]) -> T:
+        """Run a measurement to its end, and wait for that. Raises what it raises."""
+        self.start(steps)
+        while self._run is not None:
+            while not select.select([self._run.server.channel.reader], [], [], PROGRESS_S)[0]:
+                self.look()
+            arrived = self._arrived(self._run)
+            for message in [None] if arrived is None else arrived:
+                if message is None or "piece" not in message:
+                    ended, found = self.receive(message)
+                    if ended:
+                        result: T = found
+                        return result
+        raise AssertionError("a measurement has ended without a word")
+
     def look(self) -> None:
         """Say how far it has come."""
-        if self._run is not None:
-            _say_news(self._run, self._say)
+        if self._run is not None and (progress := COUNTS[MEASURED].news) is not None:
+            self._say(progress, self._run.total)
 
     def stop(self) -> None:
         """End it; it has ended when the answer of its job has come."""
@@ -109,10 +101,9 @@ class Background:
         self.stop()
         pieces: list[Report] = []
         while self._run is not None:
-            answers = self._run.server.channel.receive()
-            found = [answer for answer in answers or () if answer["id"] == MEASUREMENT]  # others were stopped
-            pieces += [answer["piece"] for answer in found if "piece" in answer]
-            if answers is None or any("piece" not in answer for answer in found):
+            arrived = self._arrived(self._run)
+            pieces += [answer["piece"] for answer in arrived or () if "piece" in answer]
+            if arrived is None or any("piece" not in answer for answer in arrived):
                 self.abandon()
         return pieces
 
@@ -120,38 +111,35 @@ class Background:
         """Forget it: the server that runs its job is ended."""
         self._steps = self._run = None
 
-    def receive(self, message: Ended) -> tuple[bool, Baseline | None]:
-        """Take the answer of a job: whether the measurement has come to its end, and what it has found.
+    def receive(self, message: Ended | None) -> tuple[bool, Any]:
+        """Take the answer of a job, None where its server has ended.
 
-        Raises what the measurement raises.
+        Returns whether the measurement has come to its end, and what it has found. Raises what the measurement raises.
         """
         assert self._steps is not None
         if self._stopped:
             self.abandon()
             return False, None
         try:
-            self._send(self._steps.send(_answer(message)))
-        except StopIteration as end:
+            if message is None:
+                answer: Answer = None, "?"
+            else:
+                reject_fault(message)
+                answer = message["report"], message["kill_reason"] or message["exit"]
+            self._send(self._steps.send(answer))
+        except BaseException as end:
             self.abandon()
-            return True, end.value
-        except BaseException:
-            self.abandon()
+            if isinstance(end, StopIteration):
+                return True, end.value
             raise
         return False, None
+
+    def _arrived(self, run: Run) -> list[Any] | None:
+        """The messages about its job; others were stopped."""
+        answers = run.server.channel.receive()
+        return None if answers is None else [answer for answer in answers if answer["id"] == MEASUREMENT]
 
     def _send(self, run: Run) -> None:
         self._run = run
         COUNTS[MEASURED].reset()
         run.server.channel.send(run.message | {"pieces": True})
-
-
-def _say_news(run: Run, say: Say) -> None:
-    if (progress := COUNTS[MEASURED].news) is not None:
-        say(progress, run.total)
-
-
-def _answer(message: Ended | None) -> Answer:
-    if message is None:
-        return None, "?"
-    reject_fault(message)
-    return message["report"], message["kill_reason"] or message["exit"]

@@ -28,16 +28,11 @@ class Trace(Ran):
     hidden: bool  # something ran that is not seen
 
 
-class LiveFacts(TypedDict):
-    """The functions of a file that are there now, by their keys: see `live_code`."""
+class Facts(TypedDict, total=False):
+    """A file's code before the fork: see `baseline.FileFacts`. After a reload, the functions that are there alone."""
 
     live: Sequence[Row]
     suspended: Sequence[Row]
-
-
-class Facts(LiveFacts):
-    """A file's code before the fork: see `baseline.FileFacts`."""
-
     called: Sequence[Row]
     read: bool
 
@@ -144,7 +139,7 @@ class Reloaded(TypedDict, total=False):
     """The live server's answer to that."""
 
     do: Literal["reloaded"]
-    facts: LiveFacts  # of a source
+    facts: Facts  # of a source
     tests: str  # the edited tests of a test file, a mask
     problem: str
 

@@ -11,6 +11,7 @@ again with the mutated file in its place.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import linecache
 import sys
@@ -33,7 +34,8 @@ class MutantInMemory:
     def put(self) -> None:
         """Serve imports and lines, and watch all else. For a process that is guarded."""
         MUTATED.add(self._name)
-        if not _has_no_bytecode(self._name):
+        with contextlib.suppress(NotImplementedError):  # it has no bytecode
+            _bootstrap_external.cache_from_source(self._name)
             guard.end()
         self._serve_imports()
         text = PythonText(self._content).normal
@@ -61,11 +63,3 @@ class MutantInMemory:
             return path.samestat(stat(file), self._status)
         except (OSError, ValueError, TypeError):
             return False
-
-
-def _has_no_bytecode(name: str) -> bool:
-    try:
-        _bootstrap_external.cache_from_source(name)
-    except NotImplementedError:
-        return True
-    return False

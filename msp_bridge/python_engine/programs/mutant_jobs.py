@@ -96,10 +96,6 @@ class ScheduledMutant:
         self.is_not_live |= found
         return found
 
-    def rest_on_last(self) -> None:
-        """The last job shows the kill by itself: what ran before it only led to the test that kills."""
-        self.ran = self.ran[-1:]
-
 
 class MutantJobs:
     """Makes the jobs of one scheduler, and puts them into its queue. Tests are indexes of the baseline.

@@ -30,7 +30,7 @@ from ...isolation import descendants
 from . import pytest_options
 from .bytecode import read_beside_plugins
 from .channel import Channel, TargetPlan
-from .dependencies import DependencyTrace
+from .dependencies import DependencyTrace, with_dependencies
 from .early_server import Early
 from .fork_server import ForkServer
 from .imports import ImportTrace
@@ -152,7 +152,7 @@ class Fresh(Collecting):
             try:
                 self._early.put(job.message)
             except NotLive as error:
-                job.end(self._with_dependencies({"not_live": str(error)}))
+                job.end(with_dependencies({"not_live": str(error)}, self._dependencies))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_make_collect_report(self, collector: Any) -> pytest.CollectReport | None:
@@ -246,15 +246,12 @@ class Fresh(Collecting):
         names = {item.nodeid: index for index, item in enumerate(self.items)}
         only = names if message["only"] is None else message["only"]
         chosen = [names[name] for name in only if name in names and name not in left_out]
-        return self._with_dependencies((yield from run_until_failure(self, chosen, job.ended)))
+        return with_dependencies((yield from run_until_failure(self, chosen, job.ended)), self._dependencies)
 
     def report(self, code: int) -> Report:
         """After pytest has ended with `code`, and has run no test."""
         report: Report = {"exit": code, "broken": rows(self.broken), "seconds": time.perf_counter() - self._start}
-        return self._with_dependencies(report)
-
-    def _with_dependencies(self, report: Report) -> Report:
-        return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
+        return with_dependencies(report, self._dependencies)
 
     def _measure(self, names: Sequence[str] | None, *, counts: str | None) -> Work:
         """The tests of these names, or all, without a mutant."""

@@ -33,6 +33,8 @@ A verdict that later runs give again (`dependencies`) has to rest on few tests: 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .baseline import Baseline
 from .channel import TargetPlan
 from .mutant_jobs import ScheduledMutant, Stage
@@ -111,7 +113,8 @@ class Survivors:
 
     def paid(self, baseline: Baseline, mutant: ScheduledMutant) -> Baseline:
         """The baseline when the suite begins to run with `mutant`: what is left for a known survivor costs nothing."""
-        return baseline.with_suite() if self.left(baseline, mutant) is None else baseline
+        known = self.left(baseline, mutant) is not None
+        return baseline if known else replace(baseline, suites_s=baseline.suites_s + baseline.total)
 
     def suite_is_due(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
         """Whether the suite decides on a survivor."""

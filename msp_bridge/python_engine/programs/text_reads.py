@@ -109,14 +109,12 @@ def _callers(frame: types.FrameType | None) -> Iterator[types.CodeType]:
 
 
 def _is_import(callers: list[types.CodeType]) -> bool:
-    """Whether the import system looks into a directory or opens a file, which the first of `callers` does."""
-    names = [code.co_name for code in callers[:2] if "importlib" in code.co_filename]
-    return names[:1] == ["_fill_cache"] or names == ["get_data", "get_code"] or _is_late(callers)
+    """Whether the import system looks into a directory or opens a file, which the first of `callers` does.
 
-
-def _is_late(callers: list[types.CodeType]) -> bool:
-    """Whether it is `late_imports` that reads the text of what is being imported."""
-    return [code.co_filename for code in callers[1:2]] == [LATE] and callers[0].co_name == "get_data"
+    Or `late_imports` does, which reads the text of what is being imported.
+    """
+    names = [code.co_name for code in callers[:2] if "importlib" in code.co_filename or code.co_filename == LATE]
+    return names[:1] == ["_fill_cache"] or names[:2] in (["get_data", "get_code"], ["get_data", "_noting"])
 
 
 def _is_for_a_report(callers: Iterable[types.CodeType]) -> bool:
