@@ -29,9 +29,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .answers import ToHost
+from .baseline import Baseline
 from .controls import Controls, Files
 from .fork_servers import ServerProcess
 from .messages import Ended, Report, Trace, Verdict
@@ -39,17 +40,35 @@ from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .time_limits import longer, were_short
 from .transitions import Action, Seen
 
-if TYPE_CHECKING:
-    from .scheduler import MutantScheduler
-
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
+
+
+class Way(Protocol):
+    """The scheduler, which leads a mutant on when its kill is confirmed or is none."""
+
+    baseline: Baseline
+
+    def killer(self, mutant: ScheduledMutant) -> int | None:
+        """The index of the test that killed it; None where nothing or no test did."""
+
+    def killed(self, mutant: ScheduledMutant, killer: int) -> None:
+        """Its kill is confirmed."""
+
+    def survived(self, mutant: ScheduledMutant) -> None:
+        """It has survived the tests that say something about it."""
+
+    def start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
+        """Run `tests` in a fork."""
+
+    def start_fresh(self, mutant: ScheduledMutant) -> None:
+        """Run all tests in a fresh process."""
 
 
 class KillConfirmation:
     """Confirms the kills of one scheduler. `note` is called when a test turns out to be unsteady."""
 
     def __init__(
-        self, way: MutantScheduler, jobs: MutantJobs, controls: Controls, host: ToHost, live: ServerProcess | None
+        self, way: Way, jobs: MutantJobs, controls: Controls, host: ToHost, live: ServerProcess | None
     ) -> None:
         self._way, self._jobs, self._controls, self._live = way, jobs, controls, live
         self._note, self._late = host.note, host.late
