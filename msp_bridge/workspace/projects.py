@@ -112,16 +112,15 @@ class MountedAdapter:
                     yield evolve(mutant, path=self.folder + mutant.path)
 
     async def _test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        outer = {evolve(mutant, path=mutant.path[len(self.folder) :]): mutant for mutant in mutants}
-        async with contextlib.aclosing(self.adapter.test(list(outer))) as results:
+        inner = [evolve(mutant, path=mutant.path[len(self.folder) :]) for mutant in mutants]
+        async with contextlib.aclosing(self.adapter.test(inner)) as results:
             async for result in results:
                 if isinstance(result, Notice):
                     yield self._moved(result)
                     continue
-                known = outer.get(result.mutant)
                 yield evolve(
                     result,
-                    mutant=known or evolve(result.mutant, path=self.folder + result.mutant.path),
+                    mutant=evolve(result.mutant, path=self.folder + result.mutant.path),
                     covered_by=self._named(result.covered_by),
                     killed_by=self._named(result.killed_by),
                 )

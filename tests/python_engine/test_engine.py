@@ -94,6 +94,28 @@ async def test_an_edit_of_a_body_is_reloaded_and_tested_as_it_is(tmp_path, caplo
         assert statuses <= {Status.SURVIVED, Status.NO_COVERAGE}, "both tests that run it fail without a mutant"
 
 
+UNUSED = b"""
+
+def unused(lines):
+    heads = [line.strip() for line in lines]
+    by_name = {name: (lambda: name) for name in heads}
+    return sorted(by_name, key=lambda name: by_name[name]())
+"""
+
+
+async def test_code_that_no_test_runs_has_no_coverage_whatever_functions_it_makes(tmp_path, caplog):
+    """Python 3.11 makes a function for a comprehension, too, and a mutant may take it away."""
+    caplog.set_level("INFO")
+    async with Trial.of({**FILES, "pkg/m.py": SOURCE + UNUSED}, tmp_path) as trial:
+        results = await trial.test()
+        unused = {name: result for name, result in results.items() if "x_unused" in name}
+        assert len(unused) >= 8
+        assert {(result.status, result.static) for result in unused.values()} == {(Status.NO_COVERAGE, False)}
+        trial.edit("pkg/m.py", "heads = [line.strip() for line in lines]", "heads = list(lines)")
+        assert {result.status for result in (await trial.test()).values()} >= {Status.NO_COVERAGE, Status.KILLED}
+        assert how(caplog) == ["started", "reloaded"]
+
+
 LATE_TESTS = b"""def test_first():
     from pkg.m import first
 

@@ -6,11 +6,14 @@ import gc
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts
 from msp_bridge.python_engine.programs.live_code import (
     CodeChange,
+    Key,
     LiveFunctions,
     NotLive,
     all_nested,
@@ -100,6 +103,10 @@ def put_into(module: types.ModuleType, old: str, new: str) -> None:
         ('text + "!"', 'text + "?"', lambda m: m.shout("a"), "a?"),
         ("yield 2", "yield 3", lambda m: list(m.generate()), [1, 3]),
         ("count + 1", "count + 2", lambda m: m.closure()(), 2),
+        ("        nonlocal count\n        count = count + 1", "        count = 1", lambda m: m.closure()(), 1),
+        ("[x + 1 for x in (1, 2)]", "(1, 2)", lambda m: m.Thing().method(), (1, 2)),
+        ("[x + 1 for x in (1, 2)]", "{x + 1 for x in (1, 2)}", lambda m: m.Thing().method(), {2, 3}),
+        ("def inner(b):", "def inner(b=1):", lambda m: m.outer(3)(), 2),
         ("self.__class__.__name__", '"x"', lambda m: m.Thing()._Thing__private()[-1], "x"),
     ],
 )
@@ -126,11 +133,38 @@ def test_closures_that_exist_already_get_the_mutant_too(module):
         ("def plain(a, b=LIMIT)", "def plain(a, c=LIMIT)", "signature"),
         ("def plain(a, b=LIMIT):", "def plain(a, b=LIMIT):\n    'Says.'", "docstring"),
         ("    yield 1\n    yield 2", "    return 1", "kind of a function"),
-        ("        nonlocal count\n        count = count + 1", "        count = 1", "free variables"),
     ],
 )
 def test_what_ran_at_import_is_known_from_the_text(old, new, reason):
     assert reason in (change(old, new).not_live or "")
+
+
+def test_another_comprehension_of_a_module_ran_at_import():
+    assert change("[x for x in ()]", "{x for x in ()}", "FOUND = [x for x in ()]\n").not_live is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[x + 1 for x in (1, 2)]", "{x + 1 for x in (1, 2)}"),
+        ("[x + 1 for x in (1, 2)]", "None"),
+        ("def inner(b):", "def inner(b, *c):"),
+        ("        nonlocal count\n        count = count + 1", "        count = 1"),
+    ],
+)
+def test_what_a_function_makes_counts_from_its_first_call_on(old, new):
+    """It has perhaps been looked at, and nobody holds it any more."""
+    found = change(old, new)
+    (outer,) = {parents[0] if parents else name for name, parents in found.changed}
+    baseline = Baseline.of({"durations": {}, "failing": {}, "lines": {}}, {"tests": [], "seconds": 0.0})
+
+    def allows(called: set[Key]) -> tuple[bool, bool]:
+        facts = FileFacts(frozenset({outer}), frozenset(), frozenset(called), read=False)
+        known = replace(baseline, facts={"m.py": facts})
+        return known.allows_live_code("m.py", found), known.is_static("m.py", found)
+
+    assert allows(set()) == (True, False)
+    assert allows({outer}) == (False, True)
 
 
 def test_a_function_that_nothing_holds_any_more_is_refused(module):

@@ -197,6 +197,13 @@ def test_lines_of_a_diff_that_look_like_headers_are_text() -> None:
     assert changed_lines(diff) == {"a.sql": [range(1, 2), range(8, 10)]}
 
 
+def test_a_file_that_is_gone_has_no_lines_and_gives_none_to_the_next() -> None:
+    gone = b"diff --git a/a b/a\n--- a/a\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-x\n-y\n"
+    assert changed_lines(gone) == {}
+    other = b"diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-x\n+y\n"
+    assert changed_lines(other + gone) == {"b": [range(1, 2)]}
+
+
 def test_a_missing_line_end_is_no_line() -> None:
     diff = b"+++ b/a.py\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n\\ No newline at end of file\n+++ b/b.py\n@@ -0,0 +1 @@\n+z\n"
     assert changed_lines(diff) == {"a.py": [range(1, 2)], "b.py": [range(1, 2)]}

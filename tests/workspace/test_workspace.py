@@ -2,14 +2,17 @@
 
 import contextlib
 import re
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 from support.scripted_trees import DIGIT, Tree, notices, paths, statuses
 
-from msp_bridge.adapter import Scope
+from msp_bridge.adapter import AskRanAlone, FailingTest, Mutant, Ran, Reach, Remark, Scope, UnusableFile
 from msp_bridge.errors import BridgeError, ToolError
 from msp_bridge.model import Location, Position
 from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.projects import MountedAdapter, UnavailableAdapter
 from msp_bridge.workspace.selection import KnownMutant, Selection
 
 
@@ -39,6 +42,49 @@ class TestRouting:
             "a.py": ["test_a", "test_b", "test_a"],
             "web/a.py": ["web/: test_a", "web/: test_b", "web/: test_a"],
         }
+
+    async def test_what_a_tool_tells_names_files_and_tests_of_the_tree(self, tree: Tree) -> None:
+        said = {"unusable": {"b.py": "it is no code"}, "remarks": {"a.py": "it is large"}}
+        tree.project("web/", discovery=said, testing={"failing": {"test_a": "1 != 2"}})
+        tree.write("web/a.py", "1")
+        async with tree.open() as workspace:
+            found = await notices(workspace)
+        assert {(type(notice), getattr(notice, "path", None) or getattr(notice, "test", None)) for notice in found} == {
+            (UnusableFile, "web/b.py"),
+            (Remark, "web/a.py"),
+            (FailingTest, "web/: test_a"),
+        }
+
+    async def test_a_tool_without_a_comment_for_a_mutant_is_named(self, tree: Tree) -> None:
+        tree.project("web/")
+        tree.write("web/a.py", "1")
+        async with tree.open() as workspace:
+            async with contextlib.aclosing(workspace.discover(Selection())) as mutants:
+                mutant = await anext(mutants)
+            with pytest.raises(ToolError) as caught:
+                await workspace.ignore(mutant, "")
+        problem = "the bridge has no comment by which scripted in web/ ignores a mutant"
+        assert (caught.value.problem, caught.value.remedy) == (
+            problem,
+            "see the tool's own documentation for how it leaves out code",
+        )
+
+    async def test_a_project_is_asked_for_the_reach_of_its_own_mutants(self) -> None:
+        class Reaching(UnavailableAdapter):
+            async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> dict[Mutant, Reach]:
+                return {mutant: Reach((mutant.path,), frozenset([f"{known} {alone}"])) for mutant in mutants[:1]}
+
+            def ran_alone(self) -> dict[str, tuple[Ran, ...]]:
+                return {"test_a": ()}
+
+        mounted = MountedAdapter(cast(Any, Reaching(BridgeError("none"))), "web/")
+        one, other = (Mutant(f"web/{name}.py", "digit", Location(Position(1, 1), Position(1, 2)), "2") for name in "ab")
+        known = cast(Any, "known")
+        assert await mounted.reach([one, other], known, alone=True) == {
+            one: Reach(("web/: a.py",), frozenset(["known True"]))
+        }
+        assert mounted.ran_alone() == {"test_a": ()}
+        assert MountedAdapter(cast(Any, UnavailableAdapter(BridgeError("none")))).ran_alone() == {}
 
     async def test_the_nearest_project_that_claims_a_file_has_it(self, tree: Tree) -> None:
         tree.project("", {**DIGIT, "mutator": "root"}, files="*")
