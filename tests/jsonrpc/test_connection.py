@@ -276,17 +276,24 @@ async def test_answers_that_are_not_read_count_as_open_requests() -> None:
     async with connected({"echo": echo}, room=10) as both:
         await both.client.send(*({"id": number, "method": "echo"} for number in range(MAX_OPEN + 1)))
         answers = [await both.client.receive() for _ in range(MAX_OPEN + 1)]
-    errors = [answer["error"]["code"] for answer in answers if "error" in answer]
-    assert errors == [ErrorCode.REQUEST_FAILED]
+    errors = [answer["error"] for answer in answers if "error" in answer]
+    remedy = "read those, wait for one of the requests, or cancel it"
+    message = f"{MAX_OPEN} requests are running already, or have answers that are not read yet; {remedy}"
+    assert errors == [{"code": ErrorCode.REQUEST_FAILED, "message": message}]
 
 
 @pytest.mark.parametrize("last", [b"", b"nonsense\r\n\r\n"], ids=["a request", "what is no message"])
-async def test_a_client_that_reads_no_error_is_disconnected(last: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_reads_no_error_is_disconnected(
+    last: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(connection, "MAX_OPEN", 3)
     monkeypatch.setattr(connection, "REJECTION_TIMEOUT_S", 0.05)
     async with connected({"echo": echo}, room=10) as both:
         await both.client.send(*({"id": number, "method": "echo"} for number in range(3 if last else 10)), last)
         await both.served()
+    if not last:
+        problem = "the client has not read its answers, or its notifications are not done with, for 0.05 s"
+        assert f"closing the connection: {problem}" in caplog.messages
 
 
 class Steps:
