@@ -67,7 +67,7 @@ def main(options: dict[str, Any]) -> NoReturn:
         os._exit(NO_WORLD)
     _, status = os.waitpid(pid, 0)
     if namespace is not None:
-        world.release(namespace)
+        namespace.end()
     world.forget(pid)
     world.end()
     code = os.waitstatus_to_exitcode(status)

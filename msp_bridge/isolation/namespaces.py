@@ -40,7 +40,7 @@ from collections.abc import Collection, Mapping, Sequence
 from . import descendants, kernel
 from .layers import Descriptors, Layers, PartRefused, below, refused_as
 from .limits import JobLimits
-from .process_namespace import ProcessNamespace, continue_as_first
+from .process_namespace import NamespaceMaker, ProcessNamespace, continue_as_first
 
 __all__ = ["PARTS", "HostWorld", "JobLimits", "PartRefused", "enter_host", "probe"]
 
@@ -63,38 +63,28 @@ class HostWorld:
         self.covered = ""  # leads to what stood at `root` before the copy did; not in children
         self._covered = -1
         self._capabilities: kernel.Capabilities = (0, 0, 0, 0)
-        self._namespaces: list[ProcessNamespace] = []  # not in children
+        self._maker: NamespaceMaker | None = None  # where "pid" is among the parts; not in children
 
     @property
     def processes(self) -> frozenset[int]:
-        """Children of this process that belong to the world."""
-        return frozenset(namespace.init for namespace in self._namespaces)
+        """Children of the host that belong to the world."""
+        return frozenset() if self._maker is None else frozenset({self._maker.pid})
 
     def fork(self, parts: Collection[str]) -> tuple[int, ProcessNamespace | None]:
         """Fork a process that is to enter a child's world, in the host or in a fork of it. Raises OSError.
 
         The pid, which is 0 in the child, and the process namespace, if "pid" is among the `parts`. After it has ended:
-        `release`, `forget`.
+        `ProcessNamespace.end`, `forget`.
         """
-        namespace = None
-        if "pid" in self.parts & frozenset(parts):
-            namespace = next((each for each in self._namespaces if each.is_free), None)
-            if namespace is None:
-                namespace = ProcessNamespace()
-                self._namespaces.append(namespace)
+        namespace = self._maker.take() if self._maker is not None and "pid" in self.parts & frozenset(parts) else None
         pid = os.fork() if namespace is None else namespace.fork()
         if pid == 0:
-            for each in self._namespaces:
-                each.close()
-            self._namespaces = []
+            if self._maker is not None:
+                self._maker.close()
+                self._maker = None
+            if namespace is not None:
+                namespace.close()
         return pid, namespace
-
-    def release(self, namespace: ProcessNamespace) -> None:
-        """Kill all that is left in the process namespace of a child that was waited for, and wait until it is gone."""
-        namespace.clear()
-        if not namespace.is_free:
-            namespace.end()
-            self._namespaces.remove(namespace)
 
     def enter_child(self, parts: Collection[str], limits: JobLimits | None = None) -> None:
         """Enter, in a process with a single thread that `fork` has made for these `parts`.
@@ -133,9 +123,9 @@ class HostWorld:
 
     def end(self) -> None:
         """End the processes that belong to the world, and with them all children that have the part "pid"."""
-        for namespace in self._namespaces:
-            namespace.end()
-        self._namespaces = []
+        if self._maker is not None:
+            self._maker.end()
+            self._maker = None
 
     def _become_host(self) -> None:
         """Raises PartRefused("mount")."""
@@ -192,6 +182,11 @@ class HostWorld:
             return False
         return True
 
+    def _start_maker(self) -> None:
+        """Raises PartRefused("pid")."""
+        with refused_as("pid"):
+            self._maker = NamespaceMaker()
+
     # which parts are permitted
 
     def _narrow(self) -> None:
@@ -233,12 +228,14 @@ class HostWorld:
         answer = b""
         try:
             self._become_host()
+            if "pid" in parts:
+                self._start_maker()
             with refused_as("pid"):
                 child, namespace = self.fork(parts)
             if child:
                 os.waitpid(child, 0)
                 if namespace is not None:
-                    self.release(namespace)
+                    namespace.end()
                 self.forget(child)
                 self.end()
                 answer = b""
@@ -301,6 +298,8 @@ def enter_host(
     world.layers.overlays = "overlay" in world.parts
     world._narrow()
     world._become_host()
+    if "pid" in world.parts:
+        world._start_maker()
     return world
 
 

@@ -68,7 +68,7 @@ def _run(world: HostWorld, question: dict[str, Any], become: Become) -> dict[str
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if namespace is not None:
-            world.release(namespace)
+            namespace.end()
         descendants.end_strays(world.processes)
         _drain(output, printed)
     finally:

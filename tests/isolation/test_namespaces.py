@@ -42,7 +42,7 @@ def ended(child):
     pid, namespace = child
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if namespace is not None:
-        world.release(namespace)
+        namespace.end()
     world.forget(pid)
     return code
 def run(body, parts=None, limits=None):

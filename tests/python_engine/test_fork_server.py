@@ -11,7 +11,7 @@ from msp_bridge.python_engine.programs.fork_server import ForkServer
 from msp_bridge.python_engine.programs.forked import Forked
 from msp_bridge.python_engine.programs.server_connection import ServerConnection
 from msp_bridge.python_engine.programs.fork_servers import ServerProcess
-from msp_bridge.isolation.process_namespace import ProcessNamespace
+from msp_bridge.isolation.process_namespace import NamespaceMaker
 
 STATE = ["first"]
 
@@ -19,16 +19,14 @@ STATE = ["first"]
 class World:
     '''Of process namespaces alone, and without these for jobs that share it.'''
 
-    processes = frozenset()
+    def __init__(self):
+        self.maker = NamespaceMaker()
 
     def fork(self, parts):
         if "shared" in parts:
             return os.fork(), None
-        namespace = ProcessNamespace()
-        pid = namespace.fork()
-        if pid == 0:
-            namespace.close()
-        return pid, namespace
+        namespace = self.maker.take()
+        return namespace.fork(), namespace
 
     def enter(self, scratch, parts):
         self.entered = os.readlink("/proc/thread-self")
@@ -43,17 +41,15 @@ class World:
     def shares_memory(self):
         return False
 
-    def after_job(self, pid, namespace, *, guarded):
-        if namespace is not None:
-            namespace.end()
+    def after_job(self, pid, *, guarded):
+        pass
 
 
 try:
-    ProcessNamespace().end()
+    world = World()
 except OSError as error:
     print("refused:", error)
     sys.exit()
-world = World()
 
 
 def serve(channel):
@@ -99,18 +95,8 @@ def started():
 
 
 def children(pid):
-    '''But for the first ones of process namespaces.'''
     with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split() if number_within(child) != "1"]
-
-
-def number_within(pid):
-    '''That it has in its namespace.'''
-    try:
-        with open(f"/proc/{pid}/status") as file:
-            return next((line.split()[-1] for line in file if line.startswith("NSpid")), None)
-    except OSError:
-        return None
+        return [int(child) for child in file.read().split()]
 
 
 server = started()

@@ -205,6 +205,8 @@ class ForkServer:
         descendants.die_with_parent()
         for process in self._running.values():
             process.channel.close()
+            if process.namespace is not None:
+                process.namespace.close()
         if separated:
             os.setsid()
         else:
@@ -291,10 +293,12 @@ class ForkServer:
 
     def _clear(self, process: JobProcess) -> None:
         """A process was reaped: end what it left behind, and delete its directory."""
-        if process.namespace is None:  # else none of its processes has become a child of this one
+        if process.namespace is not None:  # none of its processes has become a child of this one
+            process.namespace.end()
+        else:
             waiting = set() if self._waiting is None else {self._waiting.pid}
-            descendants.end_strays(self._before | self._running.keys() | waiting | self._world.processes)
-        self._world.after_job(process.pid, process.namespace, guarded=process.guarded)
+            descendants.end_strays(self._before | self._running.keys() | waiting)
+        self._world.after_job(process.pid, guarded=process.guarded)
         process.erase()
 
     def _answer(self, job: JobProcess, code: int) -> None:

@@ -111,7 +111,7 @@ class World:
 
     @property
     def processes(self) -> frozenset[int]:
-        """Children of this process that belong to the world."""
+        """Children of the host that belong to the world."""
         return frozenset() if self._isolated is None else self._isolated.processes
 
     def fork(self, parts: Collection[str]) -> tuple[int, ProcessNamespace | None]:
@@ -165,11 +165,9 @@ class World:
         if mutant is not None:
             mutant.put()
 
-    def after_job(self, job: int, namespace: ProcessNamespace | None, *, guarded: bool) -> None:
-        """In a fork server: end what a job has left that has ended, and erase what it has written. `job` is its pid."""
+    def after_job(self, job: int, *, guarded: bool) -> None:
+        """In a fork server: erase what a job that has ended has written. `job` is its process id."""
         if self._isolated is not None:
-            if namespace is not None:
-                self._isolated.release(namespace)
             self._isolated.forget(job)
         if self._journals and not guarded:
             for journal in self._journals:
