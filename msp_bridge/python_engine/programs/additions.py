@@ -93,16 +93,15 @@ def _only_in(body: list[ast.stmt], other: Sequence[ast.stmt]) -> Iterator[tuple[
     bound = {name for node in other for name in _names(node)}
     classes = {node.name: node for node in other if isinstance(node, ast.ClassDef)}
     for node in body:
-        if (
-            isinstance(node, ast.ClassDef)
-            and node.name in classes
-            and not (
-                node.bases or node.keywords or node.decorator_list  # which may use each name, as a dataclass does
-            )
-        ):
+        if isinstance(node, ast.ClassDef) and node.name in classes and not _makes_more_of_it(node):
             yield from _only_in(node.body, classes[node.name].body)
         elif _is_inert(node) and bound.isdisjoint(_names(node)):
             yield body, node
+
+
+def _makes_more_of_it(node: ast.ClassDef) -> bool:
+    """Whether something may use each name in a class, as a dataclass does with its fields."""
+    return bool(node.bases or node.keywords or node.decorator_list)
 
 
 def _is_use(node: ast.AST) -> TypeGuard[ast.Attribute | ast.Name]:

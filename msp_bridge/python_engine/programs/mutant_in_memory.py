@@ -34,7 +34,7 @@ class MutantInMemory:
     def put(self) -> None:
         """Serve imports and lines, and watch all else. For a process that is guarded."""
         MUTATED.add(self._name)
-        with contextlib.suppress(NotImplementedError):  # it has no bytecode
+        with contextlib.suppress(NotImplementedError):  # raised where it has no bytecode, which would be the original's
             _bootstrap_external.cache_from_source(self._name)
             guard.end()
         self._serve_imports()
