@@ -49,6 +49,7 @@ class TestRouting:
         tree.write("web/a.py", "1")
         async with tree.open() as workspace:
             found = await notices(workspace)
+            assert await statuses(workspace) == ["web/a.py Killed"], "what it tells goes before its result"
         assert {(type(notice), getattr(notice, "path", None) or getattr(notice, "test", None)) for notice in found} == {
             (UnusableFile, "web/b.py"),
             (Remark, "web/a.py"),
