@@ -191,6 +191,20 @@ async def test_a_runtime_error_is_contradicted_where_pytest_comes_to_its_end(roo
     assert (found.checked, found.unsteady) == (5, ())
 
 
+async def test_what_fails_after_the_last_test_is_no_kill(root: Path, isolated: bool) -> None:
+    left = "import json\n\ndef leave():\n    json.kept = 1\n    return False\n"
+    finish = "import json\n\ndef pytest_sessionfinish():\n    assert json.kept == 1\n"
+    ignore = "\ndef pytest_ignore_collect():\n    import left\n    return left.leave() or None\n"
+    written(root, {"left.py": left, "conftest.py": finish + ignore})
+    after = mutant(root, "left.py", "json.kept = 1", "json.kept = 2")
+    none_left = mutant(root, "left.py", "return False", "return True")
+    fails = mutant(root, "calc.py", "a + b", "a - b")
+    oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=isolated)
+    found = await oracle.compare([Result(one, Status.SURVIVED) for one in (after, none_left, fails)], jobs=2)
+    assert {difference.result.mutant for difference in found.differences} == {none_left, fails}
+    assert (await oracle.compare([Result(after, Status.KILLED)])).differences == ()
+
+
 async def test_tests_that_fail_by_chance_are_no_difference(root: Path, tmp_path: Path) -> None:
     flaky = f"cd {tmp_path} && echo >> runs && test $(($(wc -l < runs) % 2)) = 1"
     oracle = await Oracle.of(root, ("sh", "-c", flaky), isolated=False)

@@ -20,6 +20,9 @@ The exit codes of pytest say different things, and all but 0 are a kill for some
 same command passed without the mutant: 1 a test failed; 2 a test module can't be collected; 3 pytest or a plug-in
 broke; 4 a conftest.py can't be imported; 5 no tests are left. `Verdict.reason` says which it was.
 
+What comes after the last test counts for nothing: a mutant survives with which all tests pass and pytest fails as it
+ends. So a survivor with which pytest fails is tested once more, by a pytest that ends with its last test.
+
 *RuntimeError* says that the tests have no verdict: the mutant has ended their process. A fresh process contradicts it
 where pytest comes to its end, which its last line shows: a mutant may end it with any exit code. Other commands have no
 such line, and contradict nothing.
@@ -38,7 +41,7 @@ import tokenize
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from msp_bridge.adapter import Adapter, BaselineError, Mutant, Result, Scope, Status
 from msp_bridge.isolation import namespaces
@@ -60,6 +63,17 @@ PYTEST_EXITS = {
     5: "no tests are left",
 }
 SUCCESS = "the tests pass"
+LAST_TEST = "msp_bridge_last_test"  # the name of this plug-in of pytest, which ends its process after the last test
+ENDS_THERE = """
+from os import _exit  # a test may replace it
+import pytest
+
+@pytest.hookimpl(hookwrapper=True, trylast=True)
+def pytest_runtestloop(session):
+    outcome = yield
+    if outcome.excinfo is None and session.testscollected and not hasattr(session.config, "workerinput"):
+        _exit(1 if session.testsfailed else 0)
+"""
 SUMMARY = re.compile(r"\b\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed)\b.* in \d")  # pytest's last line
 WORLDS: tuple[frozenset[str] | None, ...] = (  # tried one after another; None: no namespaces
     namespaces.PARTS,
@@ -139,11 +153,25 @@ class Oracle(FreshProcesses):
         """Whether the verdict of the suite, or the test alone that has killed the mutant, says the same."""
         if self.agrees(result, verdict):
             return True
-        if result.status is not Status.KILLED or not result.killed_by or not is_pytest(self.command):
+        if not is_pytest(self.command):
+            return False
+        if result.status.undetected:
+            return await self._passes_all_tests(result.mutant)
+        if result.status is not Status.KILLED or not result.killed_by:
             return False
         test = result.killed_by[0]
         killed = (await self.verdict_of(result.mutant, test)).status.detected
         return killed and (await self.verdict_of(None, test)).status is Status.SURVIVED
+
+    async def _passes_all_tests(self, mutant: Mutant) -> bool:
+        """Whether all tests pass with `mutant`, so that pytest can only have failed after them."""
+        with tempfile.TemporaryDirectory(prefix="msp-bridge-oracle-") as directory:
+            Path(directory, f"{LAST_TEST}.py").write_text(ENDS_THERE, "ascii")
+            before = self._environment.get("PYTHONPATH", os.environ.get("PYTHONPATH"))
+            path = os.pathsep.join(filter(None, [directory, before]))
+            environment = {**self._environment, "PYTHONPATH": path}
+            oracle = evolve(self, command=(*self.command, "-p", LAST_TEST), environment=environment)
+            return (await oracle.verdict_of(mutant)).status is Status.SURVIVED
 
     def _command_on(self, mutant: Mutant | None) -> tuple[str, ...]:
         """The command for a mutant, as `HasTestCommand` says."""
