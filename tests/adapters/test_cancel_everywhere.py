@@ -41,7 +41,7 @@ def stryker_js(directory: Path, _: pytest.MonkeyPatch) -> Make:
     tested = "send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js': "
     tested += "{ mutants: [{ ...mutant, status: 'Killed' }] } } } }); return { files: {} }"
     stryker_js_trees.scripted_core(root / "node_modules", stryker_js_trees.SERVER.replace("ON_TEST", tested))
-    project = stryker_js_trees.project_at(root, cache=directory / "cache")
+    project = Project(root=root, cache=directory / "cache")
     return lambda: StrykerJs(project)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from support.rust_trees import EXAMPLE, PROGRAMS, adapter_on, copied, discovered, listings, needs, results_of, stand_in
+from support.adapters import discovered, results_of
+from support.rust_trees import EXAMPLE, PROGRAMS, adapter_on, copied, listings, needs, stand_in
 
 from msp_bridge.adapter import Project, Status
 from msp_bridge.testing import check_adapter

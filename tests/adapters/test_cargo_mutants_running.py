@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from support.rust_trees import adapter_on, copied, discovered, results_of, stand_in
+from support.adapters import discovered, results_of
+from support.rust_trees import adapter_on, copied, stand_in
 
 from msp_bridge.adapter import BaselineError, Finding, Project, Status, ToolError
 from msp_bridge.toolkit import Isolation

@@ -14,6 +14,7 @@ from msp_bridge.adapters.mutmut import Mutmut
 from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_net import StrykerNet
 from support import cosmic_ray_trees, generic_trees, net_trees, stryker_js_trees
+from support.adapters import project_at
 
 from msp_bridge.adapter import Adapter, Project
 from msp_bridge.testing import check_adapter
@@ -43,7 +44,7 @@ def generic(chosen: list[str], to: Path, _: pytest.MonkeyPatch) -> Project:
 def stryker_js(modules: Path, isolated: bool, jobs: int, to: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     if not isolated:
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    return stryker_js_trees.project_at(stryker_js_trees.copied("js_mocha", to, modules), jobs=jobs)
+    return project_at(stryker_js_trees.copied("js_mocha", to, modules), jobs=jobs)
 
 
 def stryker_net(tree: str, to: Path, monkeypatch: pytest.MonkeyPatch) -> Project:

@@ -8,7 +8,8 @@ import pytest
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.cosmic_ray.command import TestCommand
 from msp_bridge.adapters.cosmic_ray.configuration import CosmicRayConfiguration, find
-from support.cosmic_ray_trees import adapter_on, copied, discovered
+from support.adapters import discovered
+from support.cosmic_ray_trees import adapter_on, copied
 from support.files import written
 
 from msp_bridge.adapter import ConfigurationError, Project

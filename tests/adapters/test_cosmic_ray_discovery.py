@@ -9,9 +9,9 @@ import pytest
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.util import read_python_source
-from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, discovered, results_of, rows
+from support.adapters import discovered, remarks, results_of, unusable
+from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, rows
 from support.files import written
-from support.notices import remarks, unusable
 from support.strays import busy
 
 from msp_bridge.adapter import ConfigurationError, Status, ToolError

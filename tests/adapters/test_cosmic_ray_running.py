@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, discovered, results_of, rows
+from support.adapters import discovered, results_of
+from support.cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, rows
 from support.environments import environment, repair
 from support.servers import until
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.adapters import discovered, results_of
 from support.cancelling import cancelled
-from support.cosmic_ray_trees import adapter_on, contents, copied, discovered, processes, results_of
+from support.cosmic_ray_trees import adapter_on, contents, copied, processes
 from support.killed_bridges import killed_bridge
 from support.servers import until
 

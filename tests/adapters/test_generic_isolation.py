@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.generic_trees import Table, adapter_on, discovered, results_of
+from support.adapters import discovered, results_of
+from support.generic_trees import Table, adapter_on
 
 from msp_bridge.adapter import BaselineError, Status, ToolError
 from msp_bridge.toolkit import Isolation

@@ -14,7 +14,8 @@ import pytest
 from attrs import define
 from msp_bridge.adapters.generic import Generic
 from msp_bridge.adapters.generic.discovery import GenericDiscovery
-from support.generic_trees import Table, adapter_on, copied, discovered, results_of, settings
+from support.adapters import discovered, results_of
+from support.generic_trees import Table, adapter_on, copied, settings
 from support.servers import until
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Status, ToolError

@@ -7,9 +7,8 @@ import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.stryker_net import StrykerNet
+from support.adapters import discovered, results_of
 from support.cosmic_ray_trees import adapter_on as cosmic_ray_on
-from support.cosmic_ray_trees import discovered as discovered_by_cosmic_ray
-from support.cosmic_ray_trees import results_of
 from support.files import written
 from support.go_trees import PROGRAMS, needs_gremlins
 from support.go_trees import copied as go_shop
@@ -19,7 +18,6 @@ from support.mutmut_trial import Trial
 from support.rust_trees import EXAMPLE as SHOP_IN_RUST
 from support.stryker_js_trees import adapter_on as stryker_js_on
 from support.stryker_js_trees import copied
-from support.stryker_js_trees import discovered as discovered_by_stryker_js
 
 from msp_bridge.adapter import Mutant, Project, Status, ToolError
 from msp_bridge.model import Location, Position
@@ -90,12 +88,12 @@ async def test_cosmic_ray_ignores_a_mutant_with_the_pragma(tmp_path: Path) -> No
     written(tmp_path / "project", files(PYTHON))
     file = tmp_path / "project" / "pkg" / "a.py"
     async with cosmic_ray_on(tmp_path / "project") as adapter:
-        mutants = await discovered_by_cosmic_ray(adapter)
+        mutants = await discovered(adapter)
         for original in ("1", "2", "4", "7"):
             edit = await adapter.ignore(number(mutants, PYTHON, original), "")
             assert (edit.text, edit.effect) == ("  # pragma: no mutate", "every mutant that ends in this line")
             file.write_text(edit.apply(SourceText(PYTHON)))
-            mutant = number(await discovered_by_cosmic_ray(adapter), file.read_text(), original)
+            mutant = number(await discovered(adapter), file.read_text(), original)
             assert [result.status for result in await results_of(adapter, [mutant])] == [Status.IGNORED]
             file.write_text(PYTHON)
         with pytest.raises(ToolError, match=r"no comment can stand at the end of pkg/a.py:14: give the expression"):
@@ -105,14 +103,14 @@ async def test_cosmic_ray_ignores_a_mutant_with_the_pragma(tmp_path: Path) -> No
 async def test_stryker_js_ignores_a_mutant_with_the_comment(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     async with stryker_js_on(root) as adapter:
-        mutants = await discovered_by_stryker_js(adapter, "lib/price.js")
+        mutants = await discovered(adapter, "lib/price.js")
         mutant = next(mutant for mutant in mutants if mutant.mutator == "ArithmeticOperator")
         edit = await adapter.ignore(mutant, "nobody pays so much")
         assert edit.text.strip() == "// Stryker disable next-line ArithmeticOperator: nobody pays so much"
         file = root / "lib" / "price.js"
         text = file.read_bytes()
         file.write_text(edit.apply(SourceText.read(file)))
-        after = await discovered_by_stryker_js(adapter, "lib/price.js")
+        after = await discovered(adapter, "lib/price.js")
         file.write_bytes(text)
     assert len(after) == len(mutants)
     line = mutant.location.start.line + 1

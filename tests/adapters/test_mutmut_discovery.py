@@ -14,8 +14,8 @@ import pytest
 from msp_bridge.adapters.mutmut.left_out import IN_MUTMUT
 from mutmut.configuration import reset_config
 from mutmut.mutation.file_mutation import mutate_file_contents
+from support.adapters import remarks, unusable
 from support.mutmut_trial import Trial
-from support.notices import remarks, unusable
 from support.strays import busy
 
 from msp_bridge.adapter import Mutant, Position

@@ -9,12 +9,12 @@ import pytest
 import pytest_asyncio
 from attrs import evolve
 from msp_bridge.adapters.pit import Pit
+from support.adapters import discovered
 from support.java_trees import (
     SMALLEST,
     adapter_on,
     cache_with,
     copied,
-    discovered,
     key,
     needs_pit,
     pit_pom,

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.pit.host import Shared
-from support.java_trees import adapter_on, discovered, key, needs_pit, processes, results_of, without_maven, written
+from support.adapters import discovered
+from support.java_trees import adapter_on, key, needs_pit, processes, results_of, without_maven, written
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.testing import RunningProcesses

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.java_trees import adapter_on, discovered, key, needs_pit, results_of, without_maven, written
+from support.adapters import discovered
+from support.java_trees import adapter_on, key, needs_pit, results_of, without_maven, written
 
 from msp_bridge.adapter import Status
 

@@ -3,15 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support.java_trees import (
-    adapter_on,
-    discovered,
-    needs_pit,
-    pit_pom,
-    results_of,
-    skipped_where_unreachable,
-    written,
-)
+from support.adapters import discovered
+from support.java_trees import adapter_on, needs_pit, pit_pom, results_of, skipped_where_unreachable, written
 
 from msp_bridge.adapter import Status
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from msp_bridge.adapters.pit import Pit
-from support.java_trees import adapter_on, copied, discovered, key, needs_pit, results_of
+from support.adapters import discovered
+from support.java_trees import adapter_on, copied, key, needs_pit, results_of
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.testing import RunningProcesses

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.notices import remarks, unusable
-from support.stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, findings_of, results_of
+from support.adapters import discovered, findings_of, remarks, results_of, unusable
+from support.stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied
 
 from msp_bridge.adapter import Status
 from msp_bridge.source import SourceText

@@ -11,19 +11,8 @@ import pytest
 from msp_bridge.adapters.stryker_js.failures import BaselineFailure, failure
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from msp_bridge.adapters.stryker_js.sessions import StrykerJsSession
-from support.notices import unusable
-from support.stryker_js_trees import (
-    CORE8,
-    CORE9,
-    SERVER,
-    adapter_on,
-    configure,
-    copied,
-    discovered,
-    findings_of,
-    results_of,
-    scripted_core,
-)
+from support.adapters import discovered, findings_of, results_of, unusable
+from support.stryker_js_trees import CORE8, CORE9, SERVER, adapter_on, configure, copied, scripted_core
 
 from msp_bridge.adapter import BaselineError, ConfigurationError, ToolError
 from msp_bridge.testing import RunningProcesses

@@ -16,7 +16,8 @@ from urllib.parse import unquote
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_js.installation import StrykerJsInstallation
-from support.stryker_js_trees import TESTS, project_at
+from support.adapters import project_at
+from support.stryker_js_trees import TESTS
 
 NPM = TESTS / "npm"
 PROGRAMS = {  # the scripts that Node runs; npm is on PATH

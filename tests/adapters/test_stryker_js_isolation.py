@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_js import launch as launching
+from support.adapters import discovered, findings_of, results_of
 from support.killed_bridges import killed_bridge
-from support.stryker_js_trees import CORE8, CORE9, TESTS, adapter_on, copied, discovered, findings_of, results_of
+from support.stryker_js_trees import CORE8, CORE9, TESTS, adapter_on, copied
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.toolkit import Isolation
@@ -118,7 +119,7 @@ KILLED = f"""
 import asyncio, contextlib, sys
 from pathlib import Path
 sys.path.insert(0, {str(TESTS)!r})
-from support.stryker_js_trees import adapter_on, discovered
+from support.stryker_js_trees import adapter_on
 async def main(root):
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)

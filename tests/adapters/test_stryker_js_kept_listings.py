@@ -5,19 +5,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.notices import unusable
-from support.stryker_js_trees import (
-    CORE8,
-    CORE9,
-    SERVER,
-    adapter_on,
-    configure,
-    copied,
-    discovered,
-    findings_of,
-    results_of,
-    scripted_core,
-)
+from support.adapters import discovered, findings_of, results_of, unusable
+from support.stryker_js_trees import CORE8, CORE9, SERVER, adapter_on, configure, copied, scripted_core
 
 from msp_bridge.adapter import Mutant, Status
 from msp_bridge.toolkit.kept_answers import NAME

@@ -9,7 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
-from support.stryker_js_trees import CORE9, adapter_on, configure, copied, discovered, results_of
+from support.adapters import discovered, results_of
+from support.stryker_js_trees import CORE9, adapter_on, configure, copied
 
 from msp_bridge.adapter import Mutant, Result, Status
 from msp_bridge.processes.sweep import alive

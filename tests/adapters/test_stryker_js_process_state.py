@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_js.launch import PROGRAMS
-from support.stryker_js_trees import CORE8, CORE9, adapter_on, copied, discovered, results_of
+from support.adapters import discovered, results_of
+from support.stryker_js_trees import CORE8, CORE9, adapter_on, copied
 
 from msp_bridge.adapter import Status
 

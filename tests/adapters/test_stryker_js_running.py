@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 from attrs import evolve
+from support.adapters import discovered, results_of
 from support.cancelling import cancelled
-from support.stryker_js_trees import CORE8, CORE9, CORE10, adapter_on, copied, discovered, results_of, taken, until
+from support.stryker_js_trees import CORE8, CORE9, CORE10, adapter_on, copied, until
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
 
@@ -193,6 +194,11 @@ async def test_stryker_that_is_killed_in_a_run_is_started_again_once(
         assert f"; it is started again for {len(mutants) - 1} mutants that had no result" in caplog.text
         with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL\)"):
             await killing_each_stryker(adapter.test(mutants))
+
+
+async def taken(results: AsyncGenerator[Result, None]) -> list[Result]:
+    async with contextlib.aclosing(results):
+        return [result async for result in results]
 
 
 @BOTH

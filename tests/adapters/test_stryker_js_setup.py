@@ -13,19 +13,9 @@ from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_js.configuration import CORE
 from msp_bridge.adapters.stryker_js.failures import faster_runner
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
+from support.adapters import discovered, findings_of, project_at, remarks, results_of
 from support.command_line import command, environment
-from support.notices import remarks
-from support.stryker_js_trees import (
-    CORE8,
-    CORE9,
-    adapter_on,
-    copied,
-    discovered,
-    findings_of,
-    project_at,
-    results_of,
-    scripted_core,
-)
+from support.stryker_js_trees import CORE8, CORE9, adapter_on, copied, scripted_core
 
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
-from support.stryker_js_trees import TESTS, adapter_on, discovered, findings_of, project_at, results_of
+from support.adapters import discovered, findings_of, project_at, results_of
+from support.stryker_js_trees import TESTS, adapter_on
 
 from msp_bridge.model import Mutant
 from msp_bridge.testing import TreeState

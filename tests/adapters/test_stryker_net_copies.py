@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.adapters import discovered, results_of
 from support.cancelling import cancelled
 from support.killed_bridges import killed_bridge
-from support.net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, statuses
+from support.net_trees import BRIDGE, Scripted, adapter_on, copied, statuses
 
 from msp_bridge.adapter import Mutant
 from msp_bridge.testing import RunningProcesses

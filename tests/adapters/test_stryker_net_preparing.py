@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
+from support.adapters import discovered, results_of
 from support.killed_bridges import killed_bridge
 from support.net_projects import EXAMPLE, PAIR, PAIR_TESTS, REAL, SHOP, SHOP_TESTS, example, laid_out
-from support.net_trees import BRIDGE, adapter_on, discovered, kill, of, outcomes, results_of
+from support.net_trees import BRIDGE, adapter_on, kill, of, outcomes
 
 from msp_bridge.adapter import BaselineError, Notice, Project, ToolError
 from msp_bridge.testing import RunningProcesses, check_adapter

@@ -10,10 +10,11 @@ import pytest
 from msp_bridge.adapters.stryker_net import tool
 from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, Outcome
 from msp_bridge.adapters.stryker_net.sdk import ORIGINAL
+from support.adapters import discovered, results_of
 from support.cancelling import cancelled
 from support.killed_bridges import killed_bridge, unlocked
 from support.net_projects import REAL, SUMS, XUNIT, everything, laid_out
-from support.net_trees import BRIDGE, adapter_on, discovered, kill, of, outcomes, results_of
+from support.net_trees import BRIDGE, adapter_on, kill, of, outcomes
 
 from msp_bridge.adapter import ToolError
 from msp_bridge.source import SourceText

@@ -5,17 +5,8 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import preparation, vstest
-from support.net_trees import (
-    Scripted,
-    adapter_on,
-    copied,
-    discovered,
-    host_files,
-    results_of,
-    scripted_dotnet,
-    started,
-    statuses,
-)
+from support.adapters import discovered, results_of
+from support.net_trees import Scripted, adapter_on, copied, host_files, scripted_dotnet, started, statuses
 
 from msp_bridge.adapter import Mutant, Notice, Result, Status, ToolError
 from msp_bridge.testing import RunningProcesses

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
 from msp_bridge.adapters.stryker_net.plan import StrykerNetPlan
+from support.adapters import discovered, results_of
 from support.files import written
-from support.net_trees import SDK, Scripted, adapter_on, copied, discovered, results_of, statuses
+from support.net_trees import SDK, Scripted, adapter_on, copied, statuses
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
 

@@ -15,7 +15,8 @@ import pytest
 import pytest_asyncio
 from attrs import evolve
 from click.testing import CliRunner
-from support.cluster_trees import BOUNDS, DIGIT, GATED, PLUS, ScriptedTree, collect, discovered, once_each, results_of
+from support.adapters import discovered, results_of
+from support.cluster_trees import BOUNDS, DIGIT, GATED, PLUS, ScriptedTree, once_each
 from support.clusters import Cluster, until
 from support.scripted.scripted_adapter import Scripted
 from support.servers import mutants_of, over_memory, scripted_project
@@ -117,7 +118,7 @@ async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_noth
     async with tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results: list[Result] = []
-        testing = asyncio.create_task(collect(results, adapter, mutants))
+        testing = asyncio.create_task(results_of(adapter, mutants, into=results))
         await until(
             lambda: results and sum("until gate" in line or "started" in line for line in tree.log()) > 1, "start"
         )
@@ -181,7 +182,7 @@ async def test_files_that_are_edited_while_they_are_tested_are_tested_as_they_we
     async with tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results: list[Result] = []
-        testing = asyncio.create_task(collect(results, adapter, mutants))
+        testing = asyncio.create_task(results_of(adapter, mutants, into=results))
         await until(lambda: results, "a first result")
         tree.script(PLUS | {"status": "Killed"}, DIGIT | {"status": "Survived"})
         tree.files(3, "")
@@ -204,7 +205,7 @@ async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
     async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results: list[Result] = []
-        testing = asyncio.create_task(collect(results, adapter, mutants))
+        testing = asyncio.create_task(results_of(adapter, mutants, into=results))
         await until(lambda: results, "a first result")
         assert cluster.scheduler is not None
         cluster.scheduler.kill()

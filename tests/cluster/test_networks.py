@@ -8,7 +8,8 @@ from typing import Any
 import dask
 import pytest
 import trustme
-from support.cluster_trees import DIGIT, PLUS, ScriptedTree, discovered, once_each, results_of
+from support.adapters import discovered, results_of
+from support.cluster_trees import DIGIT, PLUS, ScriptedTree, once_each
 from support.clusters import Cluster, Network
 from support.slow_network import HERE, THERE, slow_network
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.mutmut import Mutmut
-from support.cluster_trees import discovered, results_of
+from support.adapters import discovered, results_of
 from support.clusters import Cluster
 from support.cosmic_ray_trees import copied
 from support.environments import environment, program

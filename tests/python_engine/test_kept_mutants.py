@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cosmic_ray_trees import adapter_on, copied, discovered, results_of
+from support.adapters import discovered, results_of
+from support.cosmic_ray_trees import adapter_on, copied
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Status

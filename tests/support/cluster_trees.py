@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
+from msp_bridge.adapter import Adapter, Mutant, Project, Result
 from msp_bridge.cluster import behind_cluster
 from msp_bridge.cluster.connection import Bounds
-from msp_bridge.notices import Notice
 from support.clusters import Cluster
 from support.scripted.scripted_adapter import Scripted
 
@@ -53,24 +52,6 @@ class ScriptedTree:
 
     def open_gate(self) -> None:
         (self.events / "gate").touch()
-
-
-async def discovered(adapter: Adapter) -> list[Mutant]:
-    async with contextlib.aclosing(adapter.discover(Scope())) as found:
-        return [mutant async for mutant in found if not isinstance(mutant, Notice)]
-
-
-async def results_of(adapter: Adapter, mutants: list[Mutant]) -> list[Result]:
-    results: list[Result] = []
-    await collect(results, adapter, mutants)
-    return results
-
-
-async def collect(results: list[Result], adapter: Adapter, mutants: list[Mutant]) -> None:
-    async with contextlib.aclosing(adapter.test(mutants)) as found:
-        async for result in found:
-            if isinstance(result, Result):
-                results.append(result)  # noqa: PERF401 - each as it comes
 
 
 def once_each(results: list[Result], mutants: list[Mutant]) -> bool:

@@ -6,15 +6,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import psutil
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 
-from msp_bridge.adapter import Mutant, Project, Result, Scope
-from msp_bridge.notices import Notice
-from msp_bridge.testing import RunningProcesses
+from support.adapters import detected
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 Contents = dict[str, bytes]
@@ -27,29 +25,8 @@ def copied(name: str, to: Path) -> Path:
     return root
 
 
-@contextlib.asynccontextmanager
-async def adapter_on(root: Path, *, jobs: int = 1, python: str = sys.executable) -> AsyncIterator[CosmicRay]:
-    """The adapter that detects the tree, whose bytes must be the same afterwards."""
-    project = Project(root=root, cache=root.parent / "cache", python=Path(python), jobs=jobs)
-    adapter = CosmicRay.detect(project)
-    assert adapter is not None
-    running = RunningProcesses()
-    try:
-        yield adapter
-    finally:
-        await adapter.aclose()
-        assert running.look() == []
-
-
-async def discovered(adapter: CosmicRay, *paths: str) -> list[Mutant]:
-    return [
-        mutant async for mutant in adapter.discover(Scope(frozenset(paths) or None)) if not isinstance(mutant, Notice)
-    ]
-
-
-async def results_of(adapter: CosmicRay, mutants: Sequence[Mutant]) -> list[Result]:
-    async with contextlib.aclosing(adapter.test(mutants)) as results:
-        return [result async for result in results if not isinstance(result, Notice)]
+def adapter_on(root: Path, *, jobs: int = 1, python: str = sys.executable) -> AbstractAsyncContextManager[CosmicRay]:
+    return detected(CosmicRay, root, edited=True, python=Path(python), jobs=jobs)
 
 
 def contents(root: Path) -> Contents:

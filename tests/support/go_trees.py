@@ -1,17 +1,18 @@
 """What the tests of the gremlins adapter share: trees, and adapters on them. go and gremlins are the real ones."""
 
-import contextlib
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.gremlins import Gremlins
 
-from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
-from msp_bridge.testing import RunningProcesses, TreeState
+from msp_bridge.adapter import Mutant, Notice, Result
+from support import adapters
+from support.adapters import detected, items_of
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-go"
@@ -28,31 +29,20 @@ def copied(to: Path) -> Path:
     return root
 
 
-@contextlib.asynccontextmanager
-async def adapter_on(root: Path) -> AsyncIterator[Gremlins]:
-    """The adapter, which must leave the tree as it was and no process behind."""
-    tree, running = TreeState.of(root), RunningProcesses()
-    adapter = Gremlins.detect(Project(root=root, cache=root.parent / "cache", jobs=2))
-    assert adapter is not None
-    async with contextlib.aclosing(adapter):
-        yield adapter
-    assert await running.settled(0) == []
-    assert tree.differences(TreeState.of(root)) == []
+def adapter_on(root: Path) -> AbstractAsyncContextManager[Gremlins]:
+    return detected(Gremlins, root, jobs=2)
 
 
 async def discovered(adapter: Gremlins, *paths: str) -> tuple[list[Mutant], list[Notice]]:
-    async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as items:
-        found = [item async for item in items]
+    found = await items_of(adapter, *paths)
     return [item for item in found if isinstance(item, Mutant)], [item for item in found if isinstance(item, Notice)]
 
 
 async def results_of(adapter: Gremlins, mutants: Sequence[Mutant]) -> tuple[dict[str, Result], list[Notice]]:
     """Results by "line mutator replacement"."""
-    async with contextlib.aclosing(adapter.test(mutants)) as items:
-        found = [item async for item in items]
-    results = [item for item in found if isinstance(item, Result)]
+    results = await adapters.results_of(adapter, mutants, notices := [])
     assert len(results) == len({result.mutant for result in results})
-    return {key(result.mutant): result for result in results}, [item for item in found if isinstance(item, Notice)]
+    return {key(result.mutant): result for result in results}, notices
 
 
 def key(mutant: Mutant) -> str:

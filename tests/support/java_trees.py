@@ -3,15 +3,18 @@
 import contextlib
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import psutil
 import pytest
 from msp_bridge.adapters.pit import Pit
 
-from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, ToolError
-from msp_bridge.testing import RunningProcesses, TreeState
+from msp_bridge.adapter import Mutant, Result, ToolError
+from msp_bridge.testing import RunningProcesses
+from support import adapters
+from support.adapters import detected
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-java"
 REPOSITORY = Path.home() / ".m2" / "repository"
@@ -120,16 +123,8 @@ def cache_with(tools: Path, place: Path) -> Path:
     return cache
 
 
-@contextlib.asynccontextmanager
-async def adapter_on(root: Path, tools: Path, jobs: int = 2) -> AsyncIterator[Pit]:
-    """The adapter, which must leave the tree as it was and no process behind."""
-    tree, running = TreeState.of(root), RunningProcesses()
-    adapter = Pit.detect(Project(root=root, cache=cache_with(tools, root.parent), jobs=jobs))
-    assert adapter is not None
-    async with contextlib.aclosing(adapter):
-        yield adapter
-    assert await running.settled(0) == []
-    assert tree.differences(TreeState.of(root)) == []
+def adapter_on(root: Path, tools: Path, jobs: int = 2) -> AbstractAsyncContextManager[Pit]:
+    return detected(Pit, root, cache=cache_with(tools, root.parent), jobs=jobs)
 
 
 def written(root: Path, pom: str, files: dict[str, str]) -> Path:
@@ -151,17 +146,10 @@ def skipped_where_unreachable() -> Iterator[None]:
         raise
 
 
-async def discovered(adapter: Pit, *paths: str) -> list[Mutant]:
-    async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as items:
-        return [item async for item in items if isinstance(item, Mutant)]
-
-
 async def results_of(adapter: Pit, mutants: Sequence[Mutant]) -> dict[str, Result]:
     """Results by "line mutator", and a number where several are the same."""
-    async with contextlib.aclosing(adapter.test(mutants)) as items:
-        found: list[Result | Notice] = [item async for item in items]
-    results = [item for item in found if isinstance(item, Result)]
-    assert len(results) == len(found) == len({result.mutant for result in results})
+    results = await adapters.results_of(adapter, mutants)
+    assert len(results) == len({result.mutant for result in results})
     return {key(result.mutant): result for result in results}
 
 

@@ -8,7 +8,8 @@ import re
 import shutil
 import struct
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from attrs import frozen
 from msp_bridge.adapters.stryker_net import StrykerNet
 from msp_bridge.adapters.stryker_net.sdk import FIXED_FILE_INFO, OBJECT_MODEL, SHARED, TEST_HOST
 
-from msp_bridge.adapter import Mutant, Project, Result, Scope
-from msp_bridge.notices import Notice
-from msp_bridge.testing import RunningProcesses, TreeState
+from msp_bridge.adapter import Mutant, Result
+from msp_bridge.testing import RunningProcesses
+from support.adapters import detected
 
 TESTS = Path(__file__).parent.parent
 SDK = TESTS / "support" / "scripted" / "dotnet"
@@ -104,40 +105,8 @@ def host_files(directory: Path, version: int, target: str, model: int | None = N
     return directory
 
 
-@contextlib.asynccontextmanager
-async def adapter_on(root: Path, **options: Any) -> AsyncIterator[StrykerNet]:
-    """The adapter that detects the tree, whose bytes must be the same afterwards, with no process left."""
-    adapter = StrykerNet.detect(Project(root=root, cache=root.parent / "cache", **options))
-    assert adapter is not None
-    before, running = TreeState.of(root), RunningProcesses()
-    try:
-        yield adapter
-    finally:
-        await adapter.aclose()
-    assert await running.settled(0) == []
-    assert before.differences(TreeState.of(root)) == []
-
-
-async def discovered(adapter: StrykerNet, *paths: str) -> list[Mutant]:
-    async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as mutants:
-        return [mutant async for mutant in mutants if not isinstance(mutant, Notice)]
-
-
-async def results_of(
-    adapter: StrykerNet,
-    mutants: Sequence[Mutant],
-    into: list[Result] | None = None,
-    notices: list[Notice] | None = None,
-) -> list[Result]:
-    """All of them; `into` has those that came before an error, too."""
-    taken = [] if into is None else into
-    async with contextlib.aclosing(adapter.test(mutants)) as results:
-        async for result in results:
-            if isinstance(result, Result):
-                taken.append(result)
-            elif notices is not None:
-                notices.append(result)
-    return taken
+def adapter_on(root: Path, **options: Any) -> AbstractAsyncContextManager[StrykerNet]:
+    return detected(StrykerNet, root, **options)
 
 
 def statuses(results: Sequence[Result], mutator: str = "Arithmetic mutation") -> dict[str, str]:

@@ -1,17 +1,15 @@
 """What the tests of the cargo-mutants adapter share: trees, a stand-in for cargo, and adapters on them."""
 
-import contextlib
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 
-from msp_bridge.adapter import Mutant, Project, Result, Scope
-from msp_bridge.testing import RunningProcesses, TreeState
+from support.adapters import detected
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-rust"
@@ -51,23 +49,5 @@ def listings(directory: Path) -> int:
     return sum("--list" in call.split() for call in (directory / "calls").read_text().splitlines())
 
 
-@contextlib.asynccontextmanager
-async def adapter_on(root: Path, *, jobs: int = 2, cache: Path | None = None) -> AsyncIterator[CargoMutants]:
-    """The adapter, which must leave the tree as it was and no process behind."""
-    tree, running = TreeState.of(root), RunningProcesses()
-    adapter = CargoMutants.detect(Project(root=root, cache=cache or root.parent / "cache", jobs=jobs))
-    assert adapter is not None
-    async with contextlib.aclosing(adapter):
-        yield adapter
-    assert await running.settled(0) == []
-    assert tree.differences(TreeState.of(root)) == []
-
-
-async def discovered(adapter: CargoMutants, *paths: str) -> list[Mutant]:
-    async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as mutants:
-        return [mutant async for mutant in mutants]
-
-
-async def results_of(adapter: CargoMutants, mutants: Sequence[Mutant]) -> list[Result]:
-    async with contextlib.aclosing(adapter.test(mutants)) as results:
-        return [result async for result in results]
+def adapter_on(root: Path, *, jobs: int = 2, cache: Path | None = None) -> AbstractAsyncContextManager[CargoMutants]:
+    return detected(CargoMutants, root, cache=cache or root.parent / "cache", jobs=jobs)

@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 import json
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 from msp_bridge.adapters.stryker_js import StrykerJs
 
-from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
-from msp_bridge.testing import RunningProcesses, TreeState
+from msp_bridge.testing import TreeState
+from support.adapters import detected
 
 TESTS = Path(__file__).parents[1]
 CORE8, CORE9, CORE10 = (TESTS / "npm" / name / "node_modules" for name in ("core8", "core9", "core10"))
@@ -27,26 +27,15 @@ def copied(name: str, to: Path, modules: Path | None = CORE9) -> Path:
     return root
 
 
-def project_at(root: Path, **options: Any) -> Project:
-    """As the front end makes it."""
-    return Project(root=root, **{"cache": root.parent / "cache", "jobs": 2, **options})
-
-
 @contextlib.asynccontextmanager
 async def adapter_on(root: Path, **options: Any) -> AsyncIterator[StrykerJs]:
     """The adapter that detects the tree. Afterwards no process is left, and nothing was written in the tree.
 
     It has one job: each further one starts a process of half a second for the tests, and another one when they are done.
     """
-    running, tree = RunningProcesses(), TreeState.of(root)
-    modules = tree_of_modules(root)
-    adapter = StrykerJs.detect(project_at(root, **{"jobs": 1, **options}))
-    assert adapter is not None
-    try:
+    tree, modules = TreeState.of(root), tree_of_modules(root)
+    async with detected(StrykerJs, root, edited=True, **{"jobs": 1, **options}) as adapter:
         yield adapter
-    finally:
-        await adapter.aclose()
-    assert await running.settled(0) == []
     assert [line for line in tree.differences(TreeState.of(root)) if line.endswith("has appeared")] == []
     assert tree_of_modules(root) == modules
 
@@ -55,24 +44,6 @@ def tree_of_modules(root: Path) -> list[str]:
     """The names in `node_modules`, which no test run may add to."""
     modules = root / "node_modules"
     return sorted(path.name for path in modules.iterdir()) if modules.is_dir() else []
-
-
-async def discovered(adapter: StrykerJs, *paths: str) -> list[Mutant]:
-    found = adapter.discover(Scope(frozenset(paths) if paths else None))
-    return [mutant async for mutant in found if isinstance(mutant, Mutant)]
-
-
-async def results_of(adapter: StrykerJs, mutants: Sequence[Mutant]) -> list[Result]:
-    return await taken(adapter.test(mutants))
-
-
-async def taken(results: AsyncGenerator[Result, None]) -> list[Result]:
-    async with contextlib.aclosing(results):
-        return [result async for result in results]
-
-
-async def findings_of(adapter: StrykerJs) -> list[Finding]:
-    return [finding async for finding in adapter.diagnose()]
 
 
 def configure(root: Path, **options: Any) -> None:
