@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dialects import MspAlpha, Talker, refused
+from support.dialects import MspAlpha, Talker
 from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject
 
@@ -42,7 +42,7 @@ def speech() -> MspAlpha:
 
 @pytest.mark.parametrize("method", ["instrument", "mutate", "configure", "$/x", "unheard of"])
 async def test_a_request_before_initialize_is_refused(method: str, client: Talker) -> None:
-    code, message = await refused(client, method, {})
+    code, message = await client.refused(method, {})
     assert (code, "initialize" in message) == (-32001, True)
 
 
@@ -70,15 +70,15 @@ async def test_a_notification_before_initialize_is_dropped(client: Talker) -> No
     ],
 )
 async def test_an_initialize_that_is_refused_may_come_again(params: Any, code: int, client: Talker) -> None:
-    assert (await refused(client, "initialize", params))[0] == code
-    assert (await refused(client, "mutate", {}))[0] == -32001
+    assert (await client.refused("initialize", params))[0] == code
+    assert (await client.refused("mutate", {}))[0] == -32001
     await MspAlpha().greet(client)
     assert await client.request("mutate", {}) == []
 
 
 async def test_the_second_initialize_is_refused(client: Talker) -> None:
     await MspAlpha().greet(client)
-    assert (await refused(client, "initialize", {"clientInfo": {"version": "0.0.1"}}))[0] == -32600
+    assert (await client.refused("initialize", {"clientInfo": {"version": "0.0.1"}}))[0] == -32600
 
 
 async def test_a_config_uri_is_the_configuration(project: ScriptedProject, client: Talker) -> None:
@@ -119,7 +119,7 @@ async def test_globs_are_relative_to_the_root_and_several_are_a_union(
 )
 async def test_wrong_params_are_named(params: Any, client: Talker) -> None:
     await MspAlpha().greet(client)
-    code, message = await refused(client, "mutate", params)
+    code, message = await client.refused("mutate", params)
     assert (code, message.startswith("params")) == (-32602, True)
 
 
@@ -127,7 +127,7 @@ async def test_wrong_params_are_named(params: Any, client: Talker) -> None:
 async def test_a_token_is_an_integer_or_a_string(token: Any, what: str, client: Talker) -> None:
     await MspAlpha().greet(client)
     text = f"params.partialResultToken: must be an integer or a string, not {what}"
-    assert await refused(client, "mutate", {"partialResultToken": token}) == (-32602, text)
+    assert await client.refused("mutate", {"partialResultToken": token}) == (-32602, text)
 
 
 async def test_a_result_is_reported_as_soon_as_it_is_known(project: ScriptedProject, client: Talker) -> None:
@@ -146,5 +146,5 @@ async def test_a_tool_that_fails_is_an_error_that_says_why(project: ScriptedProj
     project.write("a.py", "1")
     project.script(testing={"raises": ["ToolError", "no such thing; install it"]})
     await MspAlpha().greet(client)
-    code, message = await refused(client, "mutate", {})
+    code, message = await client.refused("mutate", {})
     assert (code, "install it" in message) == (-32803, True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_net.hosts import Link
 from msp_bridge.adapters.stryker_net.testing_platform import HostProgram
-from support.dialects import Mtp, Talker, opened, refused, spoken_to
+from support.dialects import Mtp, Talker, opened, spoken_to
 from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject, environment, launched, on_stdio
 
@@ -199,13 +199,13 @@ async def test_a_group_without_mutants_is_skipped_with_the_reason(
 async def test_wrong_params_are_named(params: Any, client: Talker) -> None:
     await Mtp().greet(client)
     for method in ("testing/discoverTests", "testing/runTests"):
-        code, message = await refused(client, method, params)
+        code, message = await client.refused(method, params)
         assert (code, message.startswith("params")) == (-32602, True)
 
 
 @pytest.mark.parametrize("params", [None, {}, {"clientInfo": {"name": "x"}}, {"clientInfo": [], "processId": 1}])
 async def test_an_initialize_that_is_refused_may_come_again(params: Any, client: Talker) -> None:
-    assert (await refused(client, "initialize", params))[0] == -32602
+    assert (await client.refused("initialize", params))[0] == -32602
     await Mtp().greet(client)
 
 
@@ -213,7 +213,7 @@ async def test_a_failure_is_logged_at_the_client_and_answered(project: ScriptedP
     project.write("a.py", "1")
     project.script(testing={"raises": ["ToolError", "no such thing; install it"]})
     await Mtp().greet(client)
-    code, message = await refused(client, "testing/runTests", {"runId": RUN})
+    code, message = await client.refused("testing/runTests", {"runId": RUN})
     assert (code, "install it" in message) == (-32803, True)
     logged = await client.notification("client/log")
     assert (logged["level"], "install it" in logged["message"]) == ("Error", True)

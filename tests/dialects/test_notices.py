@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dialects import Lsp, Mcp, Msp, Mtp, Speech, Talker, TestRunner, every_protocol, opened, refused, spoken_to
+from support.dialects import Lsp, Mcp, Msp, Mtp, Speech, Talker, TestRunner, every_protocol, opened, spoken_to
 from support.msp_client import Refused
 from support.servers import DIGIT, ScriptedProject
 
@@ -37,7 +37,7 @@ async def test_a_file_that_cannot_be_parsed_is_no_empty_success(
     speech.root = project.root
     async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
         if isinstance(speech, TestRunner) and not others:
-            assert PROBLEM in (await refused(client, "testrunner/start", {}))[1]
+            assert PROBLEM in (await client.refused("testrunner/start", {}))[1]
             return
         await speech.greet(client)
         for _ in range(2):

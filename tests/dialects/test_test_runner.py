@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dialects import Talker, TestRunner, refused
+from support.dialects import Talker, TestRunner
 from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject
 
@@ -133,7 +133,7 @@ async def test_a_mutant_that_is_gone_is_skipped_and_a_new_one_is_registered(
     assert statuses(client, old) == [*ALL_OF_A_RUN, "Skipped"]
     client.notified = notified
     assert statuses(client, new) == ["Passed"]
-    assert (await refused(client, "testrunner/run", {"id": old}))[0] == -32602
+    assert (await client.refused("testrunner/run", {"id": old}))[0] == -32602
 
 
 async def test_an_invalidation_finds_new_files_and_forgets_what_is_gone(
@@ -162,7 +162,7 @@ async def test_a_file_that_is_deleted_is_skipped_with_its_mutants_and_forgotten(
     client.notified.clear()
     assert await client.request(f"testrunner/{method}", {"id": node}) == DONE
     assert statuses(client, "file:a.py")[-1] == "Skipped"
-    assert (await refused(client, "testrunner/run", {"id": "file:a.py"}))[0] == -32602
+    assert (await client.refused("testrunner/run", {"id": "file:a.py"}))[0] == -32602
     project.write("a.py", "1")
     assert await client.request("testrunner/invalidate", {"id": "project:scripted"}) == DONE
     assert "file:a.py" in nodes(client)
@@ -173,7 +173,7 @@ async def test_a_failure_is_a_status_before_it_is_an_error(project: ScriptedProj
     await TestRunner().greet(client)
     project.script(testing={"raises": ["ToolError", "no such thing; install it"]})
     client.notified.clear()
-    code, message = await refused(client, "testrunner/run", {"id": "file:a.py"})
+    code, message = await client.refused("testrunner/run", {"id": "file:a.py"})
     assert (code, "install it" in message) == (-32803, True)
     assert statuses(client, "file:a.py") == [*ALL_OF_A_RUN, "Failed"]
     project.script()
@@ -183,7 +183,7 @@ async def test_a_failure_is_a_status_before_it_is_an_error(project: ScriptedProj
 @pytest.mark.parametrize("method", ["run", "invalidate", "details"])
 @pytest.mark.parametrize("params", [None, [], {}, {"id": 1}, {"id": "nowhere"}, {"id": "file:nowhere.py"}])
 async def test_what_is_no_node_is_refused(method: str, params: Any, client: Talker) -> None:
-    code, message = await refused(client, f"testrunner/{method}", params)
+    code, message = await client.refused(f"testrunner/{method}", params)
     assert (code, message.startswith("params")) == (-32602, True)
 
 

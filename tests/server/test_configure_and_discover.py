@@ -45,17 +45,11 @@ async def test_an_unusable_configuration_is_an_error_and_the_last_one_stays(
     project: ScriptedProject, client: Client
 ) -> None:
     project.write("a.py", "1")
-    with pytest.raises(Refused) as missing:
-        await client.request("configure", {"configFilePath": "no/such.toml"})
-    assert missing.value.code == -32803
-    assert missing.value.message == (
-        f"there is no configuration file 'no/such.toml' in {project.root}: correct the path, or leave it out"
-    )
+    missing = f"there is no configuration file 'no/such.toml' in {project.root}: correct the path, or leave it out"
+    assert await client.refused("configure", {"configFilePath": "no/such.toml"}) == (-32803, missing)
+    wrong = "msp-bridge.toml: unknown key 'jbos': did you mean 'jobs'?"
     project.write("wrong/msp-bridge.toml", "jbos = 2")
-    with pytest.raises(Refused) as wrong:
-        await client.request("configure", {"configFilePath": "wrong/msp-bridge.toml"})
-    assert wrong.value.code == -32803
-    assert wrong.value.message == "msp-bridge.toml: unknown key 'jbos': did you mean 'jobs'?"
+    assert await client.refused("configure", {"configFilePath": "wrong/msp-bridge.toml"}) == (-32803, wrong)
     assert len(mutants_of(await client.request("discover"))) == 1
 
 
@@ -155,9 +149,7 @@ async def test_wrong_params_are_an_error_with_every_fault_and_its_path(client: C
         ("mutationTest", {"mutants": {"a.py": {"mutants": [{"id": 7}]}}}),
         ("discover", []),
     ):
-        with pytest.raises(Refused) as refused:
-            await client.request(method, params)
-        assert refused.value.code == -32602
+        assert (await client.refused(method, params))[0] == -32602
     assert await client.request("configure") == VERSION
 
 
@@ -177,13 +169,9 @@ async def test_an_error_of_the_tool_is_answered_in_its_own_sentence(project: Scr
 
 async def test_a_project_without_a_tool_is_an_error_that_says_so(project: ScriptedProject, client: Client) -> None:
     (project.root / "scripted.json").unlink()
+    said = f"scripted is not set up in {project.root}: `msp-bridge doctor` says what is missing"
     for method in ("configure", "discover", "mutationTest"):
-        with pytest.raises(Refused) as refused:
-            await client.request(method)
-        assert refused.value.code == -32803
-        assert refused.value.message == (
-            f"scripted is not set up in {project.root}: `msp-bridge doctor` says what is missing"
-        )
+        assert await client.refused(method) == (-32803, said)
 
 
 async def test_a_tool_that_is_set_up_meanwhile_is_found(project: ScriptedProject, client: Client) -> None:

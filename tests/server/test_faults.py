@@ -1,7 +1,6 @@
 """What goes wrong around a server: clogged clients, ports that are taken, wrong options, and bytes that are no messages."""
 
 import asyncio
-import os
 import re
 import socket
 import subprocess
@@ -11,10 +10,19 @@ from typing import Any
 
 import psutil
 import pytest
-from support.msp_client import Refused, framed
-from support.servers import DIGIT, LOOK, ScriptedProject, launched, mutants_of, on_socket, on_stdio, until
-
-from msp_bridge.cli import main
+from support.msp_client import framed
+from support.servers import (
+    DIGIT,
+    LOOK,
+    ScriptedProject,
+    launched,
+    mutants_of,
+    on_socket,
+    on_stdio,
+    over_stdio,
+    refused_by,
+    until,
+)
 
 DONE: dict[str, Any] = {"files": {}}
 VERSION = {"version": "0.4.0"}
@@ -111,25 +119,6 @@ async def test_what_an_adapter_prints_goes_to_stderr(project: ScriptedProject) -
         await until(lambda: server.said.count("chatter") == 4)
 
 
-async def test_the_tool_ends_when_the_client_closes_our_stdout(project: ScriptedProject) -> None:
-    project.write("a.py", "1 x")
-    project.script(
-        {**DIGIT, "after": "gate"}, {"mutator": "x", "find": "x", "replacement": "y", "after": "never"}, tool="stubborn"
-    )
-    reader, writer = os.pipe()
-    async with launched(project.root, "serve", "stdio", "--adapter", "scripted", forked=True, stdout=writer) as server:
-        os.close(writer)
-        assert server.process.stdin is not None
-        server.process.stdin.write(framed({"jsonrpc": "2.0", "id": 1, "method": "mutationTest"}))
-        await project.started("stubborn")
-        os.close(reader)
-        project.open("gate")
-        await until(lambda: project.alive() == [])
-        server.process.stdin.close()
-        assert await server.exited() == 0
-        assert "Traceback" not in "\n".join(server.said)
-
-
 async def test_stdin_may_be_a_regular_file(project: ScriptedProject, tmp_path: Path) -> None:
     requests = tmp_path / "requests"
     requests.write_bytes(b"".join(framed({"jsonrpc": "2.0", "id": id, "method": "configure"}) for id in range(3)))
@@ -157,25 +146,22 @@ async def test_a_port_that_is_taken_is_one_clear_line_and_exit_code_1(tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("serve socket", "serve socket needs --port; 0 picks a free one"),
-        ("serve stdio --port 5", "--port and --address are for `serve socket`"),
-        ("serve pigeon", "there is no 'pigeon'; choose from stdio, socket"),
-        ("serve", "Missing argument"),
-        ("serve socket --port 70000", "70000 is not in the range"),
-        ("serve stdio -- --no-such-option", "No such option"),
-        ("serve stdio -- --jobs 0", "0 is not in the range"),
-        ("serve stdio -- --adapter scriptde", "--adapter: there is no adapter 'scriptde': did you mean 'scripted'?"),
-        ("serve stdio --root no/such", "--root: there is no directory"),
+        ("socket", "serve socket needs --port; 0 picks a free one"),
+        ("stdio --port 5", "--port and --address are for `serve socket`"),
+        ("pigeon", "there is no 'pigeon'; choose from stdio, socket"),
+        ("", "Missing argument"),
+        ("socket --port 70000", "70000 is not in the range"),
+        ("stdio -- --no-such-option", "No such option"),
+        ("stdio -- --jobs 0", "0 is not in the range"),
+        ("stdio -- --adapter scriptde", "--adapter: there is no adapter 'scriptde': did you mean 'scripted'?"),
+        ("stdio --root no/such", "--root: there is no directory"),
     ],
 )
 def test_a_wrong_command_line_is_an_error_on_stderr_alone(
     arguments: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["msp-bridge", *arguments.split()])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    out, err = capsys.readouterr()
-    assert (exit_.value.code, out) == (2, "")
+    code, err = refused_by(monkeypatch, capsys, *arguments.split())
+    assert code == 2
     assert expected in " ".join(err.split())
     assert len(err.splitlines()) == 1 or err.startswith("Usage: ")
 
@@ -209,14 +195,12 @@ async def test_the_configuration_file_of_the_command_line_is_the_default(
 ) -> None:
     project.write("a.py", "1 x")
     named = project.script({"mutator": "x", "find": "x", "replacement": "y"}, name="named.json")
-    async with on_stdio(project, "--adapter", "scripted", "--", "--config", named) as (client, server):
+    async with over_stdio(project, "--adapter", "scripted", "--", "--config", named) as client:
         ((_, mutant),) = mutants_of(await client.request("discover"))
         assert mutant["mutatorName"] == "x"
         assert await client.request("configure", {"configFilePath": "scripted.json"}) == VERSION
         ((_, mutant),) = mutants_of(await client.request("discover"))
         assert mutant["mutatorName"] == "digit"
-        await client.wire.aclose()
-        assert await server.exited() == 0
 
 
 async def test_a_server_in_a_directory_without_a_tool_names_what_is_missing(project: ScriptedProject) -> None:
@@ -224,17 +208,12 @@ async def test_a_server_in_a_directory_without_a_tool_names_what_is_missing(proj
     project.write(".venv/pyvenv.cfg", "")  # an environment that has no tool, as the one of these tests may
     project.write(".venv/bin/python", "")
     (project.root / ".venv/bin/python").chmod(0o755)
-    async with on_stdio(project, "--") as (client, server):
+    async with over_stdio(project, "--") as client:
         for method in ("configure", "discover", "mutationTest"):
-            with pytest.raises(Refused) as refused:
-                await client.request(method)
-            assert refused.value.code == -32803
-            assert refused.value.message.startswith(
-                f"no mutation testing tool is set up in {project.root} (looked for: "
-            )
-            assert "`msp-bridge doctor` says what each of them needs" in refused.value.message
-        await client.wire.aclose()
-        assert await server.exited() == 0
+            code, said = await client.refused(method)
+            assert code == -32803
+            assert said.startswith(f"no mutation testing tool is set up in {project.root} (looked for: ")
+            assert "`msp-bridge doctor` says what each of them needs" in said
 
 
 def test_a_server_without_stdin_ends_with_an_error(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -40,37 +40,6 @@ async def over_memory(project: ScriptedProject) -> AsyncIterator[LspClient]:
         yield LspClient(stream)
 
 
-@contextlib.asynccontextmanager
-async def over_stdio(project: ScriptedProject) -> AsyncIterator[LspClient]:
-    async with on_stdio(project, *OPTIONS) as (plain, server):
-        client = LspClient(plain.wire)
-        yield client
-        await client.request("shutdown")
-        await client.notify("exit")
-        assert await server.exited() == 0, server.said
-
-
-@contextlib.asynccontextmanager
-async def over_tcp(project: ScriptedProject) -> AsyncIterator[LspClient]:
-    async with launched(project.root, "serve", "socket", "--port", "0", *OPTIONS, forked=True) as server:
-        client = LspClient((await server.connect()).wire)
-        yield client
-        await client.request("shutdown")
-        await client.notify("exit")
-        assert await client.ended() == b""
-        await server.terminated()
-
-
-Over = Callable[[ScriptedProject], contextlib.AbstractAsyncContextManager[LspClient]]
-
-
-@pytest.fixture(params=[over_memory, over_stdio, over_tcp], ids=["memory", "stdio", "tcp"])
-async def transcript(request: pytest.FixtureRequest, project: ScriptedProject) -> AsyncIterator[LspClient]:
-    over: Over = request.param
-    async with over(project) as client:
-        yield client
-
-
 @pytest.fixture
 async def client(project: ScriptedProject) -> AsyncIterator[LspClient]:
     async with over_memory(project) as client:
@@ -93,34 +62,33 @@ def lines(first: int, last: int) -> Any:
     return {"start": {"line": first, "character": 0}, "end": {"line": last, "character": 0}}
 
 
-async def test_a_session_from_the_handshake_to_a_retest(transcript: LspClient, project: ScriptedProject) -> None:
+async def test_a_session_from_the_handshake_to_a_retest(client: LspClient, project: ScriptedProject) -> None:
     project.script(
         SURVIVES,
         {"mutator": "plus", "find": "+", "replacement": "-", "details": {"covered_by": ["t1"]}},
         {"mutator": "two", "find": "2", "replacement": "3", "status": "NoCoverage"},
     )
     text = "def f(a):\n    return a + 1\n\n\ndef g():\n    return 2\n"
-    document = await opened(transcript, project, text)
-    assert await transcript.execute("msp-bridge.test", uri=document) is None
-    assert await transcript.tested() == "3 mutants: 1 killed, 1 survived, 1 no coverage"
-    found = await transcript.diagnostics()
+    document = await opened(client, project, text)
+    assert await client.execute("msp-bridge.test", uri=document) is None
+    assert await client.tested() == "3 mutants: 1 killed, 1 survived, 1 no coverage"
+    found = await client.diagnostics()
     while len(found) < 2:  # results come one by one
-        found = await transcript.diagnostics()
+        found = await client.diagnostics()
     assert found == [
         (1, 15, WARNING, 'Survived: "1" -> "2"'),
         (5, 11, INFORMATION, 'NoCoverage: "2" -> "3"; no test runs through it'),
     ]
-    lenses = await transcript.request("textDocument/codeLens", {"textDocument": {"uri": document}})
-    assert [(lens["range"]["start"]["line"], lens["command"]["title"]) for lens in lenses] == [
+    assert await client.lenses(document) == [
         (0, "3 mutants: 1 killed, 1 survived, 1 no coverage · test"),
         (0, "2 mutants: 1 killed, 1 survived · test"),
         (4, "1 mutant: 1 no coverage · test"),
     ]
     text = text.replace("a + 1", "a + 11")
     project.write("a.py", text)
-    await transcript.change(document, text)
-    await transcript.save(document)
-    assert await transcript.tested() == "3 mutants: 1 killed, 2 survived"
+    await client.change(document, text)
+    await client.save(document)
+    assert await client.tested() == "3 mutants: 1 killed, 2 survived"
 
 
 async def test_initialize_says_what_the_server_can(client: LspClient, project: ScriptedProject) -> None:
@@ -151,18 +119,14 @@ async def test_positions_count_what_the_client_wants(
     await client.open(uri(project, "a.py"), text)
     await client.execute("msp-bridge.test", uri=uri(project, "a.py"))
     assert [found[:2] for found in await client.diagnostics()] == [(0, column)]
-    place = {"textDocument": {"uri": uri(project, "a.py")}, "position": {"line": 0, "character": column}}
-    assert "-x = " in (await client.request("textDocument/hover", place))["contents"]["value"]
+    assert "-x = " in await client.hover(uri(project, "a.py"), 0, column)
 
 
 async def test_nothing_is_served_before_initialize_nor_after_shutdown(
     client: LspClient, project: ScriptedProject
 ) -> None:
     async def code_of(method: str, params: Any = None) -> int:
-        with pytest.raises(Refused) as refused:
-            await client.request(method, params)
-        code: int = refused.value.code
-        return code
+        return (await client.refused(method, params))[0]
 
     assert await code_of("textDocument/hover") == -32002
     assert await code_of("unknown") == -32002
@@ -192,9 +156,7 @@ async def test_what_lsp_has_besides_is_refused_or_ignored(client: LspClient, pro
             ignored.append(method)
             await client.notify(method, {})
             continue
-        with pytest.raises(Refused) as error:
-            await client.request(method, {})
-        assert error.value.code == -32601, method
+        assert (await client.refused(method, {}))[0] == -32601, method
         refused.append(method)
     assert (len(refused) > 40, len(ignored) > 8, ours & SERVED) == (True, True, set())
     assert {each for each in answer["capabilities"] if each.endswith("Provider")} == {
@@ -377,9 +339,8 @@ async def test_after_a_restart_a_file_that_is_opened_shows_the_verdicts_that_hol
             client = LspClient(stream)
             await opened(client, project, text)
             await until(lambda: all(task.get_name() != "recall of a.py" for task in asyncio.all_tasks()))
-            lenses = await client.request("textDocument/codeLens", {"textDocument": {"uri": document}})
             title = "1 mutant: 1 survived · test" if holds else "test the mutants"
-            assert lenses[0]["command"]["title"] == title
+            assert (await client.lenses(document))[0] == (0, title)
             if holds:
                 assert await client.diagnostics() == [(0, 4, WARNING, 'Survived: "1" -> "2"')]
             assert all("publish" not in message["method"] for message in client.heard)
@@ -398,17 +359,15 @@ async def test_a_change_of_tests_outdates_what_is_shown_until_it_is_tested_again
     plain = (0, 4, WARNING, 'Survived: "1" -> "2"')
     assert await client.diagnostics() == [plain]
     await client.open(tests, "old")
-    here = {"textDocument": {"uri": document}, "position": {"line": 0, "character": 4}}
     for text in ("new", "old", "newer"):
         await client.change(tests, text)
         project.write("test_a.txt", text)
         await client.save(tests)
         message = plain[3] if text == "old" else f"{plain[3]}; outdated: test_a.txt has changed since"
         assert await client.diagnostics() == [(*plain[:3], message)]
-        (lens,) = await client.request("textDocument/codeLens", {"textDocument": {"uri": document}})
-        assert ("outdated" in lens["command"]["title"]) == (text != "old")
-        hover = await client.request("textDocument/hover", here)
-        assert ("outdated" in hover["contents"]["value"]) == (text != "old")
+        ((_, title),) = await client.lenses(document)
+        for shown in (title, await client.hover(document, 0, 4)):
+            assert ("outdated" in shown) == (text != "old")
     await client.execute("msp-bridge.test", uri=document)
     assert await client.diagnostics() == [plain]
 
@@ -435,8 +394,7 @@ async def test_the_button_and_a_cancel_end_the_tests(client: LspClient, project:
 async def test_code_actions_test_show_and_say_what_changed(client: LspClient, project: ScriptedProject) -> None:
     project.script(SURVIVES)
     document = await opened(client, project, "def f():\n    return 1\n")
-    here = {"textDocument": {"uri": document}, "range": lines(1, 1), "context": {"diagnostics": []}}
-    actions = {action["title"]: action for action in await client.request("textDocument/codeAction", here)}
+    actions = await client.actions(document, 1)
     assert list(actions) == [
         "Test the mutants of this line",
         "Test the mutants of f",
@@ -445,10 +403,8 @@ async def test_code_actions_test_show_and_say_what_changed(client: LspClient, pr
     ]
     await client.request("workspace/executeCommand", actions["Test the mutants of this line"]["command"])
     assert await client.tested() == "1 mutant: 1 survived"
-    fixes = await client.request(
-        "textDocument/codeAction", {**here, "context": {"diagnostics": [], "only": ["quickfix"]}}
-    )
-    assert [action["title"] for action in fixes] == [f'{verb} "1" -> "2"' for verb in ("Show", "Accept", "Ignore")]
+    titles, fixes = zip(*(await client.actions(document, 1, only=["quickfix"])).items(), strict=True)
+    assert titles == tuple(f'{verb} "1" -> "2"' for verb in ("Show", "Accept", "Ignore"))
     published = await client.until("textDocument/publishDiagnostics")
     assert [action["diagnostics"] for action in fixes] == [published["diagnostics"]] * 3
     diff = await client.request("workspace/executeCommand", fixes[0]["command"])
@@ -463,8 +419,7 @@ async def test_an_accepted_survivor_is_a_hint_with_the_reason(client: LspClient,
     document = await opened(client, project, "a = 1\n")
     await client.execute("msp-bridge.test", uri=document)
     assert [found[2] for found in await client.diagnostics()] == [WARNING]
-    here = {"textDocument": {"uri": document}, "range": lines(0, 0), "context": {"diagnostics": []}}
-    actions = {action["title"]: action for action in await client.request("textDocument/codeAction", here)}
+    actions = await client.actions(document, 0)
     await client.request("workspace/executeCommand", actions['Accept "1" -> "2"']["command"])
     asked = await client.until("window/showMessageRequest")
     assert "not worth a test" in [action["title"] for action in asked["actions"]]
@@ -675,7 +630,10 @@ async def test_several_clients_have_texts_of_their_own(project: ScriptedProject)
             await client.execute("msp-bridge.test", uri=document)
         assert [[found[0] for found in await client.diagnostics()] for client in clients] == [[1], [0]]
         for client in clients:
-            await client.wire.aclose()
+            await client.request("shutdown")
+            await client.notify("exit")
+            assert await client.ended() == b""
+        await server.terminated()
 
 
 def test_the_types_are_no_dependency_of_users() -> None:
@@ -704,12 +662,7 @@ async def test_a_real_mutmut_tests_a_function_and_ignores_a_mutant_by_an_edit(tm
         await client.execute("msp-bridge.test", uri=document, range=lines(1, 2))
         assert await client.tested() == "1 mutant: 1 survived"
         assert await client.diagnostics() == [(1, 13, WARNING, 'Survived: "+" -> "-"; 1 test ran through it')]
-        here = {
-            "textDocument": {"uri": document},
-            "range": lines(1, 1),
-            "context": {"diagnostics": [], "only": ["quickfix"]},
-        }
-        actions = {action["title"]: action for action in await client.request("textDocument/codeAction", here)}
+        actions = await client.actions(document, 1, only=["quickfix"])
         await client.request("workspace/executeCommand", actions['Ignore "+" -> "-"']["command"])
         (change,) = (await client.until("workspace/applyEdit"))["edit"]["changes"][document]
         assert "pragma: no mutate" in change["newText"]

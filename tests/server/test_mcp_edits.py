@@ -1,19 +1,16 @@
 """`serve mcp` while files are edited: which text a mutant is shown in, which results count, what a call selects."""
 
 import asyncio
-import contextlib
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dialects import Mcp, Talker, opened, spoken_to
+from support.dialects import Mcp, Talker, agent_on, called, miscalled
 from support.servers import DIGIT, LOOK, ScriptedProject
 
 from msp_bridge.phases import BASELINE
-from msp_bridge.workspace.configuration import Configuration
-from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 GATED = {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"}
 
@@ -24,26 +21,8 @@ async def client(project: ScriptedProject) -> AsyncIterator[Talker]:
     project.write("a.py", "a = 1\n")
     project.write("b.py", "b = 1\n")
     project.write("test_a.py", "import a\n")
-    speech = Mcp(project.root)
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
+    async with agent_on(project) as client:
         yield client
-
-
-async def called(client: Talker, tool: str, **arguments: Any) -> dict[str, Any]:
-    """What a tool answers."""
-    result = await client.request("tools/call", {"name": tool, "arguments": arguments})
-    assert not result.get("isError"), result["content"]
-    answer: dict[str, Any] = result["structuredContent"]
-    return answer
-
-
-async def refused(client: Talker, tool: str, **arguments: Any) -> str:
-    """What a tool says of a call that is wrong."""
-    result = await client.request("tools/call", {"name": tool, "arguments": arguments})
-    assert result["isError"]
-    text: str = result["content"][0]["text"]
-    return text
 
 
 async def test_a_diff_is_of_the_text_that_the_mutant_was_found_in(project: ScriptedProject, client: Talker) -> None:
@@ -59,7 +38,7 @@ async def test_a_diff_is_of_the_text_that_the_mutant_was_found_in(project: Scrip
         assert outdated["diff"] == shown["diff"]
         assert outdated["mutant"]["outdated"]
         assert outdated["why"].startswith("Outdated: a.py was edited since")
-        assert "call list_mutants" in await refused(client, "ignore_mutant", id=mutant["id"], reason="why not")
+        assert "call list_mutants" in await miscalled(client, "ignore_mutant", id=mutant["id"], reason="why not")
     project.write("a.py", "a = 1\n")
     assert await called(client, "show_mutant", id=mutant["id"]) == shown
 
@@ -151,7 +130,7 @@ async def test_a_change_of_tests_alone_says_what_to_call_instead(project: Script
 async def test_a_call_that_selects_nothing_is_refused(
     arguments: dict[str, Any], advice: str, project: ScriptedProject, client: Talker
 ) -> None:
-    assert advice in await refused(client, "test_mutants", **arguments)
+    assert advice in await miscalled(client, "test_mutants", **arguments)
 
 
 async def test_paths_without_a_mutant_and_ids_that_are_gone_are_problems(
@@ -166,7 +145,7 @@ async def test_paths_without_a_mutant_and_ids_that_are_gone_are_problems(
     report = await called(client, "test_mutants", ids=[of_a, of_b])
     assert (report["tested"], report["selected"], report["untested"]) == (1, 1, 0)
     assert report["problems"] == [f"there is no mutant with the id {of_a}: a.py was edited; call list_mutants"]
-    assert f"no mutant with the id {of_a}.\nWhat to do: call list_mutants" in await refused(
+    assert f"no mutant with the id {of_a}.\nWhat to do: call list_mutants" in await miscalled(
         client, "test_mutants", ids=[of_a]
     )
 
@@ -202,13 +181,11 @@ async def test_a_discovery_goes_on_after_its_call_and_the_next_one_waits_for_it(
 
 async def test_the_end_of_the_server_ends_what_goes_on(project: ScriptedProject) -> None:
     project.script(discovery={"after": "gate"})
-    speech = Mcp(project.root)
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
+    async with agent_on(project) as client:
         for _ in range(4):
             id = await client.ask("tools/call", {"name": "list_mutants", "arguments": {}})
             await client.request("ping")
-            await speech.cancel(client, id)
+            await Mcp().cancel(client, id)
         await called(client, "survivors")
     assert [task for task in asyncio.all_tasks() if task.get_name() == "work of a call"] == []
 
@@ -216,12 +193,9 @@ async def test_the_end_of_the_server_ends_what_goes_on(project: ScriptedProject)
 async def test_verdicts_of_an_earlier_run_are_known_after_a_restart(project: ScriptedProject, tmp_path: Path) -> None:
     project.write("a.py", "a = 1\n")
     project.script(surroundings={})
-    configuration = Configuration(adapters=("scripted",), incremental=True, store=tmp_path / "verdicts")
     answers = []
     for tool in ("test_mutants", "survivors", "list_mutants"):
-        workspaces, speech = OpenWorkspaces(project.root, configuration), Mcp(project.root)
-        async with contextlib.aclosing(workspaces), spoken_to(speech, workspaces) as client:
-            await speech.greet(client)
+        async with agent_on(project, incremental=True, store=tmp_path / "verdicts") as client:
             answers.append(await called(client, tool))
     assert [(answer["tested"], answer["reused"], answer["counts"]) for answer in answers[:2]] == [
         (1, 0, {"Killed": 1}),

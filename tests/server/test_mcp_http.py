@@ -3,7 +3,6 @@
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from msp_bridge.mcp import running_calls
 from msp_bridge.mcp.running_calls import RunningCalls
 
 modes = pytest.mark.parametrize("mode", ["legacy", "auto"])
-
-
-@pytest.fixture
-async def server(project: ScriptedProject, tmp_path: Path) -> AsyncIterator[HttpServer]:
-    project.write("a.py", "1")
-    async with http_server(project, tmp_path) as server:
-        yield server
 
 
 async def answer_of(client: Any, tool: str, **options: Any) -> dict[str, Any]:

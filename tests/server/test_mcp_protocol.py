@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import mcp_types
 import pytest
-from support.dialects import Mcp, Talker, opened, refused, spoken_to
+from support.dialects import Mcp, Talker, agent_on, called, miscalled, opened, spoken_to
 from support.msp_client import Refused
 from support.servers import LOOK, ScriptedProject, launched, until
 
@@ -40,14 +40,14 @@ def methods(union: Any) -> list[str]:
 @pytest.fixture
 async def client(project: ScriptedProject) -> AsyncIterator[Talker]:
     """One that has sent nothing yet."""
-    speech = Mcp(project.root)
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
+    async with opened(project) as workspaces, spoken_to(Mcp(project.root), workspaces) as client:
         yield client
 
 
-async def called(client: Talker, tool: str, **arguments: Any) -> Any:
-    """The result of a tool: `isError`, `content`, `structuredContent`."""
-    return await client.request("tools/call", {"name": tool, "arguments": arguments})
+@pytest.fixture
+async def agent(project: ScriptedProject) -> AsyncIterator[Talker]:
+    async with agent_on(project) as agent:
+        yield agent
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -68,28 +68,25 @@ async def test_before_initialize_a_ping_is_answered_and_all_else_is_refused(clie
     await client.send({"method": "notifications/roots/list_changed"}, {"method": "unheard/of"})
     assert await client.request("ping") == {}
     for method in ("tools/list", "tools/call", "resources/list"):
-        assert (await refused(client, method, {}))[0] == -32602
-    assert (await refused(client, "initialize", {}))[0] == -32602
+        assert (await client.refused(method, {}))[0] == -32602
+    assert (await client.refused("initialize", {}))[0] == -32602
     await Mcp().greet(client)
     assert len((await client.request("tools/list"))["tools"]) == 8
 
 
 @pytest.mark.parametrize("method", sorted(set(methods(mcp_types.ClientRequest)) - SERVED))
-async def test_a_method_that_is_not_served_is_no_method(method: str, client: Talker) -> None:
-    await Mcp().greet(client)
-    assert (await refused(client, method, PARAMS.get(method, {})))[0] == -32601
+async def test_a_method_that_is_not_served_is_no_method(method: str, agent: Talker) -> None:
+    assert (await agent.refused(method, PARAMS.get(method, {})))[0] == -32601
 
 
 @pytest.mark.parametrize("method", [*methods(mcp_types.ClientNotification), "notifications/unheard_of"])
-async def test_notifications_are_never_answered(method: str, client: Talker) -> None:
-    await Mcp().greet(client)
-    await client.send({"method": method, "params": PARAMS.get(method, {})}, {"method": method, "params": {"odd": 1}})
-    assert await client.request("ping") == {}
-    assert (client.notified, client._answers) == ([], {})
+async def test_notifications_are_never_answered(method: str, agent: Talker) -> None:
+    await agent.send({"method": method, "params": PARAMS.get(method, {})}, {"method": method, "params": {"odd": 1}})
+    assert await agent.request("ping") == {}
+    assert (agent.notified, agent._answers) == ([], {})
 
 
-async def test_wrong_params_are_refused_and_the_session_goes_on(client: Talker) -> None:
-    await Mcp().greet(client)
+async def test_wrong_params_are_refused_and_the_session_goes_on(agent: Talker) -> None:
     for method, params in (
         ("tools/call", {}),
         ("tools/call", {"name": "no_tool"}),
@@ -99,50 +96,45 @@ async def test_wrong_params_are_refused_and_the_session_goes_on(client: Talker) 
         ("prompts/get", {"name": "no_prompt"}),
         ("prompts/get", {"name": "raise_score"}),
     ):
-        assert (await refused(client, method, params))[0] == -32602
+        assert (await agent.refused(method, params))[0] == -32602
     for params in ([1], "1", 1):  # a message of MCP has an object there
-        assert (await refused(client, "tools/list", params))[0] == -32600
-    (resource,) = (await client.request("resources/list"))["resources"]
+        assert (await agent.refused("tools/list", params))[0] == -32600
+    (resource,) = (await agent.request("resources/list"))["resources"]
     assert resource["uri"] == REPORT
 
 
-async def test_the_prompt_names_the_file_and_tools_that_there_are(project: ScriptedProject, client: Talker) -> None:
+async def test_the_prompt_names_the_file_and_tools_that_there_are(project: ScriptedProject, agent: Talker) -> None:
     project.write("a.py", "1")
-    await Mcp().greet(client)
-    (prompt,) = (await client.request("prompts/list"))["prompts"]
+    (prompt,) = (await agent.request("prompts/list"))["prompts"]
     assert [argument["name"] for argument in prompt["arguments"]] == ["file"]
-    got = await client.request("prompts/get", {"name": prompt["name"], "arguments": {"file": "a.py"}})
+    got = await agent.request("prompts/get", {"name": prompt["name"], "arguments": {"file": "a.py"}})
     (message,) = got["messages"]
     text = message["content"]["text"]
     assert 'Call test_mutants with paths ["a.py"]' in text
     assert set(re.findall(r"\b\w+_(?:mutants?|survivor)\b", text)) <= TOOLS.keys()
     missing = {"name": prompt["name"], "arguments": {"file": "b.py"}}
-    code, problem = await refused(client, "prompts/get", missing)
+    code, problem = await agent.refused("prompts/get", missing)
     assert code == -32602
     assert "b.py" in problem
 
 
-async def test_a_fault_of_ours_is_a_result_that_says_so(project: ScriptedProject, client: Talker) -> None:
+async def test_a_fault_of_ours_is_a_result_that_says_so(project: ScriptedProject, agent: Talker) -> None:
     project.write("a.py", "1")
     project.script(testing={"raises": ["RuntimeError", "a bug"]})
-    await Mcp().greet(client)
-    answer = await called(client, "test_mutants")
-    assert answer["isError"] is True
-    assert "This is a fault of msp-bridge" in answer["content"][0]["text"]
+    assert "This is a fault of msp-bridge" in await miscalled(agent, "test_mutants")
     project.script()
-    assert (await called(client, "test_mutants"))["structuredContent"]["tested"] == 1
+    assert (await called(agent, "test_mutants"))["tested"] == 1
 
 
-async def test_answers_stay_short_however_many_mutants_there_are(project: ScriptedProject, client: Talker) -> None:
+async def test_answers_stay_short_however_many_mutants_there_are(project: ScriptedProject, agent: Talker) -> None:
     names = [f"tests/test_large.py::test_{number}" for number in range(50)]
     details = {"covered_by": names, "status_reason": "why\n" * 5_000}
     project.script({"mutator": "digit", "find": "1", "replacement": "2", "status": "Survived", "details": details})
     project.write("large.py", "".join(f"a = 1  # {'text ' * 100}\n" for _ in range(1200)))
-    await Mcp().greet(client)
 
     async def answered(tool: str, **arguments: Any) -> Any:
         """What a tool answers, in at most 600 characters for each mutant of a list, and 9000 for a diff with all of its lines."""
-        result = await called(client, tool, **arguments)
+        result = await agent.request("tools/call", {"name": tool, "arguments": arguments})
         answer = result["structuredContent"]
         mutants = len(answer.get("mutants", answer.get("survivors", ())))
         assert len(result["content"][0]["text"]) <= min(600 * mutants, MAX_TEXT) + 9000
@@ -171,46 +163,43 @@ async def test_answers_stay_short_however_many_mutants_there_are(project: Script
     assert len(shown["covering_tests"]) == 20
 
 
-async def test_calls_run_at_once_and_each_is_answered_when_it_is_done(project: ScriptedProject, client: Talker) -> None:
+async def test_calls_run_at_once_and_each_is_answered_when_it_is_done(project: ScriptedProject, agent: Talker) -> None:
     project.write("a.py", "7")
     project.write("b.py", "1")
     project.script(
         {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"},
         {"mutator": "one", "find": "1", "replacement": "2"},
     )
-    await Mcp().greet(client)
-    waiting = await client.ask("tools/call", {"name": "test_mutants", "arguments": {"paths": ["a.py"]}})
+    waiting = await agent.ask("tools/call", {"name": "test_mutants", "arguments": {"paths": ["a.py"]}})
     await project.logged("waiting for gate")
-    assert (await called(client, "test_mutants", paths=["b.py"]))["structuredContent"]["counts"] == {"Killed": 1}
+    assert (await called(agent, "test_mutants", paths=["b.py"]))["counts"] == {"Killed": 1}
     project.open("gate")
-    assert (await client.result(waiting))["structuredContent"]["counts"] == {"Killed": 1}
-    assert (await called(client, "survivors"))["structuredContent"]["tested"] == 2
+    assert (await agent.result(waiting))["structuredContent"]["counts"] == {"Killed": 1}
+    assert (await called(agent, "survivors"))["tested"] == 2
 
 
 async def test_one_request_too_many_is_an_error_and_the_others_go_on(
-    project: ScriptedProject, client: Talker, monkeypatch: pytest.MonkeyPatch
+    project: ScriptedProject, agent: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "MAX_OPEN", 3)
     project.write("a.py", "1")
     project.script(testing={"after": "gate"})
-    await Mcp().greet(client)
     call = {"name": "test_mutants", "arguments": {}}
-    waiting = [await client.ask("tools/call", call) for _ in range(3)]
+    waiting = [await agent.ask("tools/call", call) for _ in range(3)]
     with pytest.raises(Refused, match="3 requests have no answer yet; wait for one of them, or cancel it") as error:
-        await client.request("ping")
+        await agent.request("ping")
     assert error.value.code == -32803
-    await Mcp().cancel(client, waiting.pop())
-    assert await client.request("ping") == {}
+    await Mcp().cancel(agent, waiting.pop())
+    assert await agent.request("ping") == {}
     project.open("gate")
     for id in waiting:
-        assert (await client.result(id))["structuredContent"]["tested"] == 1
-    assert await client.request("ping") == {}
+        assert (await agent.result(id))["structuredContent"]["tested"] == 1
+    assert await agent.request("ping") == {}
 
 
-async def test_a_client_that_sends_and_never_reads_is_read_no_further(client: Talker) -> None:
-    await Mcp().greet(client)
+async def test_a_client_that_sends_and_never_reads_is_read_no_further(agent: Talker) -> None:
     pings = [{"id": f"p{number}", "method": "ping"} for number in range(4_000)]
-    sending = asyncio.create_task(client.send(*pings))
+    sending = asyncio.create_task(agent.send(*pings))
     tasks = [-1]
     while len(tasks) < 5 or len(set(tasks[-4:])) > 1:  # looking too early only weakens the test
         await asyncio.sleep(10 * LOOK)
@@ -218,14 +207,13 @@ async def test_a_client_that_sends_and_never_reads_is_read_no_further(client: Ta
     assert not sending.done(), "the server has read all"
     assert max(tasks) < server.MAX_OPEN + 50
     for ping in pings:
-        answer = await client.answer(ping["id"])
+        answer = await agent.answer(ping["id"])
         assert answer.get("result") == {} or answer["error"]["code"] == -32803
     await sending
 
 
-async def test_a_line_that_is_too_long_ends_the_connection(client: Talker, caplog: pytest.LogCaptureFixture) -> None:
-    await Mcp().greet(client)
-    await client.send({"id": 1, "method": "ping", "params": {"x": "y" * server.MAX_MESSAGE}})
+async def test_a_line_that_is_too_long_ends_the_connection(agent: Talker, caplog: pytest.LogCaptureFixture) -> None:
+    await agent.send({"id": 1, "method": "ping", "params": {"x": "y" * server.MAX_MESSAGE}})
     await until(lambda: f"longer than {server.MAX_MESSAGE} bytes: the connection ends" in caplog.text)
 
 

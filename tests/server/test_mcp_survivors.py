@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.dialects import Mcp, Talker, opened, spoken_to
+from support.dialects import Talker, agent_on, called, miscalled
 from support.kept import KeptProject
 from support.servers import DIGIT, ScriptedProject
-from test_mcp_edits import called, refused
 
 from msp_bridge.model import Status
 
@@ -25,22 +24,20 @@ def kept(project: ScriptedProject, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 async def client(project: ScriptedProject, kept: KeptProject) -> AsyncIterator[Talker]:
     project.write("a.py", "a = 1\nb = 1 + a\n")
-    speech = Mcp(project.root)
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
+    async with agent_on(project) as client:
         yield client
 
 
 async def test_what_a_terminal_has_tested_is_known_without_a_test(client: Talker, kept: KeptProject) -> None:
-    assert "no run of this project is kept" in await refused(client, "results")
-    assert "call test_mutants" in await refused(client, "next_survivor")
+    assert "no run of this project is kept" in await miscalled(client, "results")
+    assert "call test_mutants" in await miscalled(client, "next_survivor")
     plus, digit = kept.mutant("a.py", "+", "-"), kept.mutant("a.py", "1", "2", "digit")
     kept.keep({digit: KILLED, plus: SURVIVED}, covered_by=("t.py::test_b", "t.py::test_a"))
     answer = await called(client, "results", status=["survived"])
     assert [(each["id"], each["after"]) for each in answer["mutants"]] == [(plus.id, "b = 1 - a")]
     assert answer["score"] == 0
     assert (await called(client, "results", mutator="digit"))["counts"] == {"Killed": 1}
-    assert "choose from Killed" in await refused(client, "results", status=["dead"])
+    assert "choose from Killed" in await miscalled(client, "results", status=["dead"])
 
 
 async def test_the_next_survivor_comes_with_its_diff_and_a_hint(client: Talker, kept: KeptProject) -> None:
@@ -53,7 +50,7 @@ async def test_the_next_survivor_comes_with_its_diff_and_a_hint(client: Talker, 
     assert "Add an assertion to t.py::test_sum" in first["hint"]
     second = await called(client, "next_survivor", skip=[plus.id])
     assert (second["mutant"]["id"], second["remaining"]) == (one.id, 0)
-    assert "no survivor is left here" in await refused(client, "next_survivor", skip=[plus.id, one.id])
+    assert "no survivor is left here" in await miscalled(client, "next_survivor", skip=[plus.id, one.id])
 
 
 async def test_a_survivor_whose_lines_have_moved_has_the_id_and_the_place_that_it_has_now(
@@ -86,5 +83,5 @@ async def test_an_accepted_survivor_is_no_survivor_any_more(client: Talker, kept
 async def test_only_a_survivor_is_accepted(client: Talker, kept: KeptProject) -> None:
     plus = kept.mutant("a.py", "+", "-")
     kept.keep({plus: KILLED})
-    assert "no survivor is selected" in await refused(client, "accept_mutant", id=plus.id, reason="equal")
-    assert "no mutant 12" in await refused(client, "accept_mutant", id="12", reason="equal")
+    assert "no survivor is selected" in await miscalled(client, "accept_mutant", id=plus.id, reason="equal")
+    assert "no mutant 12" in await miscalled(client, "accept_mutant", id="12", reason="equal")

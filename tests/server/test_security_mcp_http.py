@@ -26,13 +26,6 @@ INITIALIZE = message("initialize", 1, **ABOUT)
 WRONG = "f" * len(TOKEN)
 
 
-@pytest.fixture
-async def server(project: ScriptedProject, tmp_path: Path) -> AsyncIterator[HttpServer]:
-    project.write("a.py", "1")
-    async with http_server(project, tmp_path) as server:
-        yield server
-
-
 async def bytes_of(server: HttpServer, sent: bytes) -> bytes:
     """All that a connection is answered until the server closes it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.msp_client import Client, Refused
 from support.scripted.scripted_adapter import Scripted
-from support.servers import ScriptedProject, mutants_of, on_stdio, over_memory, place
+from support.servers import ScriptedProject, mutants_of, over_memory, over_stdio, place
 
 from msp_bridge.adapter import Mutant, Result, Scope
 from msp_bridge.testing import TreeState
@@ -109,13 +109,9 @@ async def test_a_configuration_file_outside_is_an_error_however_it_is_named(
 ) -> None:
     path = way.format(outside=outside, root=project.root)
     project.root.with_name("project2").joinpath("script.json").write_text(json.dumps(SCRIPT))
-    with pytest.raises(Refused) as refused:
-        await client.request("configure", {"configFilePath": path})
-    assert refused.value.code == -32803
-    assert refused.value.message == (
-        f"the configuration file {path!r} is not in {project.root}, and a client may name no other: "
-        "start the server with `--config` and this file"
-    )
+    said = f"the configuration file {path!r} is not in {project.root}, and a client may name no other: "
+    said += "start the server with `--config` and this file"
+    assert await client.refused("configure", {"configFilePath": path}) == (-32803, said)
     assert {mutant["mutatorName"] for _, mutant in mutants_of(await client.request("discover"))} == {"digit"}
 
 
@@ -126,9 +122,7 @@ async def test_a_link_that_is_made_later_is_an_error_too(
     assert await client.request("configure", {"configFilePath": named}) == {"version": "0.4.0"}
     (project.root / named).unlink()
     (project.root / named).symlink_to(outside / "script.json")
-    with pytest.raises(Refused) as refused:
-        await client.request("discover")
-    assert "a client may name no other" in refused.value.message
+    assert "a client may name no other" in (await client.refused("discover"))[1]
 
 
 @pytest.mark.parametrize("way", ["{outside}/{name}", "../outside/{name}", "linked/{name}", "sub/up/outside/{name}"])
@@ -155,7 +149,7 @@ async def test_the_file_that_the_server_was_started_with_may_lie_anywhere(
     project: ScriptedProject, outside: Path
 ) -> None:
     named = str(outside / "script.json")
-    async with on_stdio(project, "--adapter", "scripted", "--config", named) as (client, server):
+    async with over_stdio(project, "--adapter", "scripted", "--config", named) as client:
 
         async def mutators() -> set[str]:
             return {mutant["mutatorName"] for _, mutant in mutants_of(await client.request("discover"))}
@@ -166,10 +160,7 @@ async def test_the_file_that_the_server_was_started_with_may_lie_anywhere(
         assert await client.request("configure", {"configFilePath": named}) == {"version": "0.4.0"}
         assert await mutators() == {"outsider"}
         (outside / "other.json").write_text(json.dumps(SCRIPT))
-        with pytest.raises(Refused):
-            await client.request("configure", {"configFilePath": str(outside / "other.json")})
-        await client.wire.aclose()
-        assert await server.exited() == 0
+        await client.refused("configure", {"configFilePath": str(outside / "other.json")})
 
 
 @pytest.mark.parametrize(
@@ -190,12 +181,11 @@ async def test_a_configuration_file_of_a_dependency_is_not_the_projects_own(
     project.write("environment/pyvenv.cfg", "")
     file = project.write(named, json.dumps(SCRIPT))
     for path in (named, file):
-        with pytest.raises(Refused) as refused:
-            await client.request("configure", {"configFilePath": path})
-        assert refused.value.message == (
+        said = (
             f"the configuration file {path!r} is a dependency's, or a cache's, and not this project's: name another, "
-            "or start the server with `--config` and this file"
         )
+        said += "or start the server with `--config` and this file"
+        assert await client.refused("configure", {"configFilePath": path}) == (-32803, said)
     project.write("configurations/script.json", json.dumps(SCRIPT))
     assert await client.request("configure", {"configFilePath": "configurations/script.json"}) == {"version": "0.4.0"}
 
@@ -203,17 +193,15 @@ async def test_a_configuration_file_of_a_dependency_is_not_the_projects_own(
 async def test_a_file_that_is_too_big_for_a_configuration_is_an_error(project: ScriptedProject, client: Client) -> None:
     with (project.root / "big.json").open("wb") as file:
         file.truncate(2**40)
-    with pytest.raises(Refused) as refused:
-        await client.request("configure", {"configFilePath": "big.json"})
-    assert refused.value.message == "'big.json' is too big for a configuration file: name another"
+    said = "'big.json' is too big for a configuration file: name another"
+    assert await client.refused("configure", {"configFilePath": "big.json"}) == (-32803, said)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "directory"])
 async def test_what_is_no_file_is_no_configuration(make: Any, project: ScriptedProject, client: Client) -> None:
     make(project.root / "odd.json")
-    with pytest.raises(Refused) as refused:
-        await client.request("configure", {"configFilePath": "odd.json"})
-    assert refused.value.message.startswith("there is no configuration file 'odd.json' in ")
+    _, said = await client.refused("configure", {"configFilePath": "odd.json"})
+    assert said.startswith("there is no configuration file 'odd.json' in ")
 
 
 async def test_a_tool_gets_only_its_own_mutants_and_paths_in_the_project(
@@ -273,7 +261,6 @@ async def test_no_message_starts_a_process_or_writes_a_file(
             (word, {"command": word}),
             ("workspace/executeCommand", {"command": word}),
         ):
-            with pytest.raises(Refused):
-                await client.request(method, params)
+            await client.refused(method, params)
         client.progress.clear()
     assert tree.differences(TreeState.of(project.root)) == []

@@ -1,7 +1,6 @@
 """Nobody is served who hasn't shown the token, and nobody learns it from the server."""
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,15 +8,14 @@ from typing import Any
 
 import psutil
 import pytest
-from support.msp_client import Client, Refused, framed
-from support.servers import ScriptedProject, launched, mutants_of, on_stdio, until
+from support.msp_client import Client, framed
+from support.servers import ScriptedProject, launched, mutants_of, over_stdio, refused_by, until
 from support.socket_servers import TOKEN, SocketServer, socket_server, the_token, token_file
 
 from msp_bridge.access import credentials, gate
 from msp_bridge.access.addresses import Addresses
 from msp_bridge.access.credentials import Token
 from msp_bridge.access.gate import AUTHENTICATION_LIMITS
-from msp_bridge.cli import main
 from msp_bridge.errors import BridgeError, ConfigurationError
 
 REJECTED = -32000
@@ -207,9 +205,7 @@ async def test_an_unauthenticated_connection_that_leaves_is_no_error(
 
 async def test_a_second_authenticate_is_no_method(server: SocketServer) -> None:
     client = await server.authenticated()
-    with pytest.raises(Refused) as refused:
-        await client.request("authenticate", {"token": "a guess"})
-    assert refused.value.code == -32601
+    assert (await client.refused("authenticate", {"token": "a guess"}))[0] == -32601
 
 
 async def test_the_token_is_in_no_log(
@@ -313,11 +309,8 @@ def test_other_machines_are_let_in_only_by_both_an_option_and_a_token(
     arguments: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = arguments.format(token=token_file(tmp_path)).split()
-    monkeypatch.setattr("sys.argv", ["msp-bridge", "serve", "socket", "--port", "0", "--root", str(tmp_path), *line])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    out, err = capsys.readouterr()
-    assert (exit_.value.code, out) == (2, "")
+    code, err = refused_by(monkeypatch, capsys, "socket", "--port", "0", "--root", str(tmp_path), *line)
+    assert code == 2
     assert expected in " ".join(err.split())
 
 
@@ -349,18 +342,12 @@ async def test_stdio_needs_no_token_even_where_one_is_set(
     project: ScriptedProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MSP_BRIDGE_TOKEN", "short")
-    async with on_stdio(project) as (client, server):
+    async with over_stdio(project) as client:
         assert await client.request("configure") == {"version": "0.4.0"}
-        await client.wire.aclose()
-        assert await server.exited() == 0
-    monkeypatch.setattr("sys.argv", ["msp-bridge", "serve", "stdio", "--", "--token-file", str(token_file(tmp_path))])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert exit_.value.code == 2
-    assert (
-        "are for `serve socket`, `serve websocket` and `serve mcp`, and so are --allow-remote, --token-file"
-        in " ".join(capsys.readouterr().err.split())
-    )
+    code, err = refused_by(monkeypatch, capsys, "stdio", "--", "--token-file", str(token_file(tmp_path)))
+    assert code == 2
+    said = "are for `serve socket`, `serve websocket` and `serve mcp`, and so are --allow-remote, --token-file"
+    assert said in " ".join(err.split())
 
 
 async def test_a_server_for_other_machines_listens_there_and_warns_without_tls(
@@ -397,7 +384,6 @@ async def test_a_server_without_a_token_has_no_such_method(
     monkeypatch.setattr(gate, "MAX_UNAUTHENTICATED", 0)  # nor does anybody wait for one
     async with socket_server(project) as server:
         client = await server.connect()
-        with pytest.raises(Refused) as refused:
-            await client.request("authenticate", {"token": TOKEN})
-        assert refused.value.code == -32601
-        assert TOKEN not in json.dumps(refused.value.message)
+        code, said = await client.refused("authenticate", {"token": TOKEN})
+        assert code == -32601
+        assert TOKEN not in said

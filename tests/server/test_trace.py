@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 from support.msp_client import Client, framed
-from support.servers import ScriptedProject, on_stdio, until
+from support.servers import ScriptedProject, on_stdio, over_stdio, refused_by, until
 from support.socket_servers import TOKEN, socket_server, the_token
 
 import msp_bridge
 from msp_bridge.access.credentials import redact_token
-from msp_bridge.cli import main
 from msp_bridge.jsonrpc.trace import Trace
 
 VERSION = {"version": "0.4.0"}
@@ -177,10 +176,8 @@ async def test_a_trace_that_cannot_be_written_fails_no_request(
 
 async def test_a_server_on_stdio_records_what_it_is(project: ScriptedProject, file: Path) -> None:
     for _ in range(2):  # it is appended to: an editor starts a server again and again
-        async with on_stdio(project, "--", "--adapter", "scripted", "--trace", str(file)) as (client, server):
+        async with over_stdio(project, "--", "--adapter", "scripted", "--trace", str(file)) as client:
             assert await client.request("configure") == VERSION
-            await client.wire.aclose()
-            assert await server.exited() == 0
     started, request, answer = lines(file)[:3]
     assert (started["event"], started["version"]) == ("started", msp_bridge.__version__)
     assert (request["message"]["method"], answer["message"]["result"]) == ("configure", VERSION)
@@ -199,10 +196,8 @@ def test_a_trace_file_that_exists_is_made_private(file: Path) -> None:
 async def test_nothing_is_traced_without_the_option(project: ScriptedProject, tmp_path: Path) -> None:
     before = set(tmp_path.rglob("*"))
     cache = project.root.parent / "cache"  # a directory for the project is made there
-    async with on_stdio(project) as (client, server):
+    async with over_stdio(project) as client:
         assert await client.request("configure") == VERSION
-        await client.wire.aclose()
-        assert await server.exited() == 0
     assert {
         path
         for path in set(tmp_path.rglob("*")) - before
@@ -222,14 +217,9 @@ def test_a_file_in_the_project_is_not_written_to(
     (project.root / "sub").mkdir()
     project.root.with_name("link").symlink_to(project.root / "sub")
     file = project.root.parent / named
-    monkeypatch.setattr(sys, "argv", ["msp-bridge", "serve", "stdio", "--root", str(project.root), option, str(file)])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert exit_.value.code == 2
-    assert (
-        f"{option}: {file} lies in the project, which is never written to: name a file outside, such as /"
-        in capsys.readouterr().err
-    )
+    code, err = refused_by(monkeypatch, capsys, "stdio", "--root", str(project.root), option, str(file))
+    assert code == 2
+    assert f"{option}: {file} lies in the project, which is never written to: name a file outside, such as /" in err
     assert not file.exists()
 
 
@@ -238,11 +228,8 @@ def test_a_file_that_cannot_be_written_is_an_error(
     option: str, project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = str(project.root.parent / "no" / "such")
-    monkeypatch.setattr(sys, "argv", ["msp-bridge", "serve", "stdio", "--root", str(project.root), option, file])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert exit_.value.code == 2
-    assert capsys.readouterr().err == f"msp-bridge: {option}: can't write {file}: No such file or directory\n"
+    said = f"msp-bridge: {option}: can't write {file}: No such file or directory\n"
+    assert refused_by(monkeypatch, capsys, "stdio", "--root", str(project.root), option, file) == (2, said)
 
 
 @pytest.mark.parametrize("dashes", [(), ("--",)], ids=["before", "after"])

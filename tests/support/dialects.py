@@ -19,7 +19,7 @@ from msp_bridge.server import serve_client
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from support.memory_stream import ROOM, MemoryStream
-from support.msp_client import LONG, Client, Refused, Wire, framed
+from support.msp_client import LONG, Client, Wire, framed
 from support.servers import ScriptedProject, mutants_of
 
 Report = tuple[Any, str]  # what identifies the request, as far as the dialect does, and the mutant's id
@@ -299,15 +299,33 @@ async def spoken_to(speech: Speech, workspaces: OpenWorkspaces, room: int = ROOM
 
 
 @contextlib.asynccontextmanager
-async def opened(project: ScriptedProject) -> AsyncIterator[OpenWorkspaces]:
-    """The workspaces of a server on the project."""
-    workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",), jobs=2))
+async def opened(project: ScriptedProject, **options: Any) -> AsyncIterator[OpenWorkspaces]:
+    """The workspaces of a server on the project; `options` are those of its configuration."""
+    workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",), jobs=2, **options))
     async with contextlib.aclosing(workspaces):
         yield workspaces
 
 
-async def refused(client: Talker, method: str, params: Any) -> tuple[int, str]:
-    """Code and message of the error that a request is answered with."""
-    with pytest.raises(Refused) as error:
-        await client.request(method, params)
-    return error.value.code, error.value.message
+@contextlib.asynccontextmanager
+async def agent_on(project: ScriptedProject, **options: Any) -> AsyncIterator[Talker]:
+    """An agent on the project, which has greeted; it uses no SDK."""
+    speech = Mcp(project.root)
+    async with opened(project, **options) as workspaces, spoken_to(speech, workspaces) as agent:
+        await speech.greet(agent)
+        yield agent
+
+
+async def called(agent: Talker, tool: str, **arguments: Any) -> dict[str, Any]:
+    """What a tool answers."""
+    result = await agent.request("tools/call", {"name": tool, "arguments": arguments})
+    assert not result.get("isError"), result["content"]
+    answer: dict[str, Any] = result["structuredContent"]
+    return answer
+
+
+async def miscalled(agent: Talker, tool: str, **arguments: Any) -> str:
+    """What a tool says of a call that is wrong."""
+    result = await agent.request("tools/call", {"name": tool, "arguments": arguments})
+    assert result["isError"]
+    text: str = result["content"][0]["text"]
+    return text

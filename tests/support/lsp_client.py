@@ -52,9 +52,7 @@ class LspClient(Client):
             "textDocument/didOpen",
             {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": text}},
         )
-        await self.request(
-            "textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 0}}
-        )
+        await self.hover(uri, 0, 0)
 
     async def change(self, uri: str, text: str, range: Any = None) -> None:
         change = {"text": text} if range is None else {"text": text, "range": range}
@@ -63,6 +61,24 @@ class LspClient(Client):
 
     async def save(self, uri: str) -> None:
         await self.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+
+    async def lenses(self, uri: str) -> list[tuple[int, str]]:
+        """Line and title of each."""
+        lenses = await self.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+        return [(lens["range"]["start"]["line"], lens["command"]["title"]) for lens in lenses]
+
+    async def hover(self, uri: str, line: int, character: int) -> Any:
+        """What is shown at a place, in Markdown; None for nothing."""
+        place = {"line": line, "character": character}
+        shown = await self.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": place})
+        return shown and shown["contents"]["value"]
+
+    async def actions(self, uri: str, line: int, **context: Any) -> dict[str, Any]:
+        """The code actions of a line, by their titles."""
+        place = {"line": line, "character": 0}
+        about = {"textDocument": {"uri": uri}, "range": {"start": place, "end": place}}
+        found = await self.request("textDocument/codeAction", about | {"context": {"diagnostics": [], **context}})
+        return {action["title"]: action for action in found}
 
     async def execute(self, command: str, **argument: Any) -> Any:
         return await self.request("workspace/executeCommand", {"command": command, "arguments": [argument]})

@@ -118,6 +118,11 @@ class Client:
         """The result. Raises Refused."""
         return await self.result(await self.ask(method, params))
 
+    async def refused(self, method: str, params: Any = None) -> tuple[int, str]:
+        """Code and message of the error that a request is answered with."""
+        error = (await self.answer(await self.ask(method, params)))["error"]
+        return error["code"], error["message"]
+
     async def result(self, id: Any) -> Any:
         """The result of an earlier request. Raises Refused."""
         answer = await self.answer(id)

@@ -214,9 +214,9 @@ async def memory_of(
 
 
 @contextlib.asynccontextmanager
-async def over_stdio(project: ScriptedProject) -> AsyncGenerator[Client, None]:
+async def over_stdio(project: ScriptedProject, *arguments: str) -> AsyncGenerator[Client, None]:
     """The client of `msp-bridge serve stdio`; closing its stdin ends the server in order."""
-    async with on_stdio(project) as (client, server):
+    async with on_stdio(project, *arguments) as (client, server):
         yield client
         await client.wire.aclose()
         assert await server.exited() == 0, server.said
@@ -248,6 +248,16 @@ async def on_socket(project: ScriptedProject) -> AsyncIterator[tuple[Client, Ser
         await client.wire.aclose()
     assert server.process.stdout is not None
     assert await server.process.stdout.read() == b""
+
+
+def refused_by(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Exit code and stderr of `msp-bridge serve` in this process, which refuses to begin, and prints nothing."""
+    monkeypatch.setattr(sys, "argv", ["msp-bridge", "serve", *arguments])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    out, err = capsys.readouterr()
+    assert out == ""
+    return exit_.value.code, err
 
 
 async def until(true: Callable[[], bool]) -> None:
