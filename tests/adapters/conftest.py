@@ -1,9 +1,10 @@
 """Fixtures of the adapters' tests."""
 
+import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(directory))
     monkeypatch.setattr(tempfile, "tempdir", None)
     return directory
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[int]:
+    """The port of something on this machine that the tests of a project talk to."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from support.adapters import discovered, results_of
+from support.adapters import discovered, refusal, results_of
 from support.rust_trees import adapter_on, copied, stand_in
 
 from msp_bridge.adapter import BaselineError, Finding, Project, Status, ToolError
@@ -291,9 +291,7 @@ async def test_a_list_that_can_not_be_read_is_a_clear_error(root: Path, printed:
 
 async def test_a_file_that_is_no_rust_is_named(root: Path) -> None:
     (root / "shop" / "src" / "lib.rs").write_text("fn {")
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError, match=r"failed to parse shop/src/lib\.rs"):
-            await discovered(adapter)
+    await refusal(adapter_on(root), ToolError, r"failed to parse shop/src/lib\.rs")
 
 
 async def test_tests_that_fail_without_a_mutant_are_named(root: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.cosmic_ray.command import TestCommand
 from msp_bridge.adapters.cosmic_ray.configuration import CosmicRayConfiguration, find
-from support.adapters import discovered
+from support.adapters import discovered, refusal
 from support.cosmic_ray_trees import adapter_on, copied
 from support.files import written
 
@@ -66,9 +66,7 @@ def test_a_wrong_configuration_is_an_error(tmp_path: Path, text: str, complaint:
 async def test_a_module_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     root = copied("cr_flat", tmp_path)
     (root / "cosmic-ray.toml").write_text(GOOD)
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ConfigurationError, match=r"module-path 'm' .* doesn't exist"):
-            await discovered(adapter)
+    await refusal(adapter_on(root), ConfigurationError, r"module-path 'm' .* doesn't exist")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msp_bridge.adapters.cosmic_ray import CosmicRay
 from support.adapters import discovered, results_of
 from support.cancelling import cancelled
 from support.cosmic_ray_trees import adapter_on, contents, copied, processes
@@ -127,28 +128,11 @@ def is_target(process: psutil.Process) -> bool:
     return False
 
 
-BRIDGE = """
-import asyncio, sys
-from pathlib import Path
-from msp_bridge.adapter import Project, Scope
-from msp_bridge.adapters.cosmic_ray import CosmicRay
-
-async def main() -> None:
-    root = Path(sys.argv[1])
-    adapter = CosmicRay(Project(root=root, cache=root.parent / "cache", python=Path(sys.executable), jobs=2))
-    while True:
-        async for result in adapter.test([mutant async for mutant in adapter.discover(Scope())]):
-            print(result.status.value, flush=True)
-
-asyncio.run(main())
-"""
-
-
 @pytest.mark.parametrize("tree", ["cr_flat", "cr_src"])
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(tmp_path: Path, seed: int, tree: str) -> None:
     root = copied(tree, tmp_path)
-    async with killed_bridge(BRIDGE, root) as bridge:
+    async with killed_bridge(CosmicRay, root, jobs=2) as bridge:
         while seed and await bridge.line() != "Killed":
             pass
         await asyncio.sleep(random.Random(seed).uniform(0, 0.4))

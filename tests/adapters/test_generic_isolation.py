@@ -1,11 +1,9 @@
 """What the runs of a generic tool have for themselves, and what happens where a tool or its tests can't do with that."""
 
-import asyncio
 import logging
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -121,14 +119,6 @@ async def test_a_tool_that_fails_only_when_isolated_has_fewer_parts_from_then_on
     assert "generic.tool fails isolated and passes otherwise, so it runs without ipc, pid, tmp" in record.getMessage()
     assert "a strange /tmp" in record.getMessage()
     assert finding.text == "isolated per run: the tree at its own path"
-
-
-@pytest.fixture
-async def service() -> AsyncIterator[int]:
-    """The port of something that the tests of a project talk to."""
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
 
 
 @pytest.mark.usefixtures("permitted")

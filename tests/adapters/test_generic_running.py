@@ -14,7 +14,7 @@ import pytest
 from attrs import define
 from msp_bridge.adapters.generic import Generic
 from msp_bridge.adapters.generic.discovery import GenericDiscovery
-from support.adapters import discovered, results_of
+from support.adapters import discovered, refusal, results_of
 from support.generic_trees import Table, adapter_on, copied, settings
 from support.servers import until
 
@@ -206,9 +206,7 @@ async def test_a_report_counts_whatever_the_exit_code_and_no_report_is_a_clear_e
 
 async def test_a_program_that_is_not_there_is_a_clear_error(scripted: Scripted) -> None:
     table = scripted.table(discover=["no-such-tool", "{report}"])
-    async with adapter_on(scripted.root, table) as adapter:
-        with pytest.raises(ToolError, match="can't run no-such-tool: there is no such program"):
-            await discovered(adapter)
+    await refusal(adapter_on(scripted.root, table), ToolError, "can't run no-such-tool: there is no such program")
 
 
 async def test_more_files_than_a_command_can_name_are_a_clear_error(scripted: Scripted) -> None:

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from attrs import evolve
 from msp_bridge.adapters.pit import Pit
-from support.adapters import discovered
+from support.adapters import discovered, refusal
 from support.java_trees import (
     SMALLEST,
     adapter_on,
@@ -24,6 +24,7 @@ from support.java_trees import (
     without_maven,
     written,
 )
+from support.servers import until
 
 from msp_bridge.adapter import BaselineError, Project, Status, ToolError
 from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
@@ -128,8 +129,7 @@ async def test_a_cancel_ends_an_endless_mutant_and_keeps_what_was_measured(
         before = processes(running, program)
         async with contextlib.aclosing(shop.test([endless])) as items:
             waiting = asyncio.create_task(anext(items))
-            while not {*processes(running, program)} - {*before}:
-                await asyncio.sleep(0.01)
+            await until(lambda program=program, before=before: bool({*processes(running, program)} - {*before}))
             host = processes(running, "PitHost")
             waiting.cancel()
             await asyncio.wait([waiting])
@@ -184,9 +184,9 @@ async def test_a_compile_error_is_named(tmp_path: Path, pit_tools: Path, real: b
     root = written(tmp_path / "project", pit_pom(), {**files, **({} if real else {"mvnw": NO_COMPILER})})
     if not real:
         (root / "mvnw").chmod(0o755)
-    async with adapter_on(root, pit_tools) as adapter:
-        with pytest.raises(ToolError, match=r"`mvn test-compile` fails: src/test/java/f/FTest.java:\[6,42\] illegal"):
-            await discovered(adapter)
+    await refusal(
+        adapter_on(root, pit_tools), ToolError, r"`mvn test-compile` fails: src/test/java/f/FTest.java:\[6,42\] illegal"
+    )
 
 
 async def test_the_adapter_keeps_its_promises(tmp_path: Path, pit_tools: Path) -> None:

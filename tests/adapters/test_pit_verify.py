@@ -9,6 +9,7 @@ import pytest_asyncio
 from msp_bridge.adapters.pit import Pit
 from support.adapters import discovered
 from support.java_trees import adapter_on, copied, key, needs_pit, results_of
+from support.servers import until
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.testing import RunningProcesses
@@ -81,8 +82,7 @@ async def test_a_cancel_ends_the_tool(shop: Pit) -> None:
     running = RunningProcesses()
     endless = next(mutant for mutant in await discovered(shop, STOCK) if key(mutant) == "23 Math")
     verifying = asyncio.create_task(shop.fresh_results([Result(endless, Status.TIMEOUT)]))
-    while not any(MINION in process.cmdline() for process in running.look()):
-        await asyncio.sleep(0.1)
+    await until(lambda: any(MINION in process.cmdline() for process in running.look()))
     verifying.cancel()
     await asyncio.wait([verifying])
     assert verifying.cancelled()

@@ -3,14 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
 from support.adapters import discovered, findings_of, remarks, results_of, unusable
-from support.stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied
+from support.stryker_js_trees import BOTH, adapter_on, configure, copied
 
 from msp_bridge.adapter import Status
 from msp_bridge.source import SourceText
 
-BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 ODD = [
     "[id].js",
     "[...all].js",

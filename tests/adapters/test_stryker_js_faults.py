@@ -11,13 +11,11 @@ import pytest
 from msp_bridge.adapters.stryker_js.failures import BaselineFailure, failure
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from msp_bridge.adapters.stryker_js.sessions import StrykerJsSession
-from support.adapters import discovered, findings_of, results_of, unusable
-from support.stryker_js_trees import CORE8, CORE9, SERVER, adapter_on, configure, copied, scripted_core
+from support.adapters import discovered, findings_of, refusal, results_of, unusable
+from support.stryker_js_trees import BOTH, SERVER, adapter_on, configure, copied, scripted_core
 
 from msp_bridge.adapter import BaselineError, ConfigurationError, ToolError
 from msp_bridge.testing import RunningProcesses
-
-BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 
 
 @pytest.mark.usefixtures("portable")
@@ -98,9 +96,7 @@ async def test_a_missing_core_is_named_with_the_command_to_install_it(lock: str,
     root = copied("js_mocha", tmp_path, None)
     (root / "package.json").write_text("{}")
     (root / lock).write_text("")
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError, match=f"StrykerJS is not installed for .*: {command} @stryker-mutator/core"):
-            await discovered(adapter)
+    await refusal(adapter_on(root), ToolError, f"StrykerJS is not installed for .*: {command} @stryker-mutator/core")
 
 
 @pytest.mark.parametrize("manager", ["npm", "pnpm", "yarn", "bun"])
@@ -108,10 +104,8 @@ async def test_a_fresh_clone_installs_what_it_asks_for_already(manager: str, tmp
     root = copied("js_mocha", tmp_path, None)
     description = json.loads((root / "package.json").read_text())
     (root / "package.json").write_text(json.dumps({**description, "packageManager": f"{manager}@9.9.9"}))
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError) as caught:
-            await discovered(adapter)
-    assert str(caught.value) == f"StrykerJS is not installed for {root}: {manager} install"
+    error = await refusal(adapter_on(root), ToolError)
+    assert str(error) == f"StrykerJS is not installed for {root}: {manager} install"
 
 
 async def test_a_package_that_is_asked_for_above_is_installed_there(tmp_path: Path) -> None:
@@ -119,10 +113,8 @@ async def test_a_package_that_is_asked_for_above_is_installed_there(tmp_path: Pa
     (root / "package.json").rename(tmp_path / "package.json")
     (root / "package.json").write_text("{}")
     (tmp_path / "pnpm-lock.yaml").write_text("")
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError) as caught:
-            await discovered(adapter)
-    assert str(caught.value) == f"StrykerJS is not installed for {tmp_path}: pnpm install"
+    error = await refusal(adapter_on(root), ToolError)
+    assert str(error) == f"StrykerJS is not installed for {tmp_path}: pnpm install"
 
 
 async def test_a_broken_package_json_is_named_with_the_place(tmp_path: Path) -> None:
@@ -144,9 +136,7 @@ async def test_a_broken_package_json_is_named_with_the_place(tmp_path: Path) -> 
 async def test_a_core_that_is_too_old_is_named(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     scripted_core(root / "node_modules", "", "5.6.1")
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError, match=r"StrykerJS 5\.6\.1 in .* is too old \(6\.4 or later is needed\)"):
-            await discovered(adapter)
+    await refusal(adapter_on(root), ToolError, r"StrykerJS 5\.6\.1 in .* is too old \(6\.4 or later is needed\)")
 
 
 @pytest.mark.parametrize(
@@ -165,9 +155,7 @@ async def test_a_core_that_is_too_old_is_named(tmp_path: Path) -> None:
 async def test_a_server_that_ends_or_talks_nonsense_is_named(script: str, message: str, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     scripted_core(root / "node_modules", script)
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError, match=message):
-            await discovered(adapter)
+    await refusal(adapter_on(root), ToolError, message)
 
 
 @pytest.mark.usefixtures("portable")
@@ -182,9 +170,7 @@ async def test_a_server_that_never_answers_is_ended(
     monkeypatch.setattr("msp_bridge.adapters.stryker_js.processes.HANDSHAKE_TIMEOUT_S", 2.0)
     root = copied("js_mocha", tmp_path, None)
     scripted_core(root / "node_modules", script)
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError, match=r"StrykerJS didn't answer within 2 s of its start: run"):
-            await discovered(adapter)
+    await refusal(adapter_on(root), ToolError, r"StrykerJS didn't answer within 2 s of its start: run")
 
 
 @pytest.mark.usefixtures("portable")
@@ -245,9 +231,7 @@ async def test_a_directory_that_node_cannot_name_is_refused(tmp_path: Path) -> N
     above = tmp_path / os.fsdecode(b"no text \xff")
     above.mkdir()
     root = copied("js_mocha", above)
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError, match="is no UTF-8 text: rename the directory"):
-            await discovered(adapter)
+    await refusal(adapter_on(root), ToolError, "is no UTF-8 text: rename the directory")
 
 
 ENDS_AT_ONCE = """

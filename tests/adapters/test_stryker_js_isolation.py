@@ -1,11 +1,8 @@
 """StrykerJS in namespaces: its tests see the project at its own path, and nothing of them reaches the machine."""
 
-import asyncio
-import contextlib
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +10,12 @@ from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_js import launch as launching
 from support.adapters import discovered, findings_of, results_of
 from support.killed_bridges import killed_bridge
-from support.stryker_js_trees import CORE8, CORE9, TESTS, adapter_on, copied
+from support.stryker_js_trees import BOTH, CORE9, adapter_on, copied
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.toolkit import Isolation
 
 ALL = "isolated per run: the tree at its own path, the network, temporary files, processes, queues"
-BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 
 
 @pytest.fixture
@@ -85,57 +81,32 @@ async def test_tests_write_where_they_like_change_nothing_of_the_machine_and_nam
     assert list(modules.glob(shared.name)) == []
 
 
-@contextlib.asynccontextmanager
-async def service() -> AsyncIterator[int]:
-    """The port of something on this machine."""
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
-
-
 @pytest.mark.usefixtures("permitted")
 async def test_tests_that_need_the_network_of_the_machine_keep_it(
-    lasting: Path, caplog: pytest.LogCaptureFixture
+    lasting: Path, service: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with service() as port:
-        spec = f"""
-        import net from 'node:net';
-        it('connects', (done) => {{ net.connect({port}, '127.0.0.1', done).on('error', done).unref(); }});
-        """
-        root = project(lasting, spec)
-        with caplog.at_level(logging.WARNING, "msp_bridge.toolkit.isolation"):
-            async with adapter_on(root) as adapter:
-                for _ in range(2):
-                    (result, *_) = await some_results(adapter)
-                    assert result.status is Status.KILLED
-                isolated = await isolation_of(adapter)
+    spec = f"""
+    import net from 'node:net';
+    it('connects', (done) => {{ net.connect({service}, '127.0.0.1', done).on('error', done).unref(); }});
+    """
+    root = project(lasting, spec)
+    with caplog.at_level(logging.WARNING, "msp_bridge.toolkit.isolation"):
+        async with adapter_on(root) as adapter:
+            for _ in range(2):
+                (result, *_) = await some_results(adapter)
+                assert result.status is Status.KILLED
+            isolated = await isolation_of(adapter)
     [record] = caplog.records
     text = "StrykerJS fails isolated and passes otherwise, so it runs without net from now on: the tests fail without"
     assert record.getMessage().startswith(text)
     assert isolated == ALL.replace("the network, ", "")
 
 
-KILLED = f"""
-import asyncio, contextlib, sys
-from pathlib import Path
-sys.path.insert(0, {str(TESTS)!r})
-from support.stryker_js_trees import adapter_on
-async def main(root):
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        async with contextlib.aclosing(adapter.test(mutants)) as results:
-            async for result in results:
-                print(result.status.value, flush=True)
-                await asyncio.sleep(600 if result.status.value != "Ignored" else 0)
-asyncio.run(main(Path(sys.argv[1])))
-"""
-
-
 @pytest.mark.usefixtures("permitted")
 async def test_a_killed_bridge_leaves_no_process_no_mount_and_no_temporary_file(lasting: Path) -> None:
     root = project(lasting, "fs.mkdtempSync('/tmp/msp-bridge-test-');")
     before = set(Path("/tmp").glob("msp-bridge-test-*")), Path("/proc/self/mounts").read_text()
-    async with killed_bridge(KILLED, root) as bridge:
+    async with killed_bridge(StrykerJs, root) as bridge:
         while await bridge.line() == "Ignored":
             pass
     assert (set(Path("/tmp").glob("msp-bridge-test-*")), Path("/proc/self/mounts").read_text()) == before

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.adapters import discovered, findings_of, results_of, unusable
-from support.stryker_js_trees import CORE8, CORE9, SERVER, adapter_on, configure, copied, scripted_core
+from support.stryker_js_trees import BOTH, CORE9, SERVER, adapter_on, configure, copied, scripted_core
 
 from msp_bridge.adapter import Mutant, Status
 from msp_bridge.toolkit.kept_answers import NAME
@@ -19,7 +19,7 @@ def has_started() -> bool:
     return any("stryker" in process.cmdline() for process in psutil.Process().children(recursive=True))
 
 
-@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+@BOTH
 async def test_the_next_bridge_lists_and_tests_the_same_and_only_doctor_asks_again(
     modules: Path, tmp_path: Path
 ) -> None:

@@ -1,6 +1,5 @@
 """The run that stays open: more mutants of the same files are tested without starting anew, and nothing else changes."""
 
-import asyncio
 import contextlib
 import os
 from collections.abc import Collection
@@ -10,6 +9,7 @@ import psutil
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
 from support.adapters import discovered, results_of
+from support.servers import until
 from support.stryker_js_trees import CORE9, adapter_on, configure, copied
 
 from msp_bridge.adapter import Mutant, Result, Status
@@ -53,9 +53,7 @@ def statuses(results: list[Result]) -> dict[Mutant, Status]:
 
 async def gone(processes: Collection[psutil.Process]) -> None:
     """Returns when all have ended."""
-    async with asyncio.timeout(60):
-        while any(map(alive, processes)):
-            await asyncio.sleep(0.02)
+    await until(lambda: not any(map(alive, processes)))
 
 
 async def some_of(adapter: StrykerJs, path: str, count: int) -> list[Mutant]:
@@ -137,16 +135,14 @@ async def test_what_waits_has_run_no_mutant_and_what_is_killed_meanwhile_is_star
         first = statuses([result for result, _ in seen])
         used = {worker for _, now in seen[:-1] for worker in now}  # with the last result the next one may be there
         await gone(used)
-        async with asyncio.timeout(60):
-            while not (fresh := workers()):
-                await asyncio.sleep(0.02)
+        await until(lambda: bool(workers()))
+        fresh = workers()
         assert statuses(await results_of(adapter, mutants[2:])) == {mutant: first[mutant] for mutant in mutants[2:]}
         assert set(fresh) & used == set() != used
         await gone(fresh)
         for victim in (WORKER, "stryker") if every_case else (WORKER,):
-            while not (victims := running_with(victim)):
-                await asyncio.sleep(0.02)
-            for process in victims:
+            await until(lambda victim=victim: bool(running_with(victim)))
+            for process in (victims := running_with(victim)):
                 process.kill()
             await gone(victims)
             assert statuses(await results_of(adapter, mutants)) == first

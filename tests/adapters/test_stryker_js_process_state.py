@@ -5,10 +5,9 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
 from msp_bridge.adapters.stryker_js.launch import PROGRAMS
 from support.adapters import discovered, results_of
-from support.stryker_js_trees import CORE8, CORE9, adapter_on, copied
+from support.stryker_js_trees import BOTH, adapter_on, copied
 
 from msp_bridge.adapter import Status
 
@@ -27,7 +26,6 @@ UNMUTATED = """it('changes the process itself', () => {
   assert.equal(keep0('x'), 'x');
 });
 """
-BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 
 
 def project(root: Path, functions: list[str], specs: list[str]) -> None:

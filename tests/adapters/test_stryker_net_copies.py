@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.adapters import discovered, results_of
+from msp_bridge.adapters.stryker_net import StrykerNet
+from support.adapters import discovered
 from support.cancelling import cancelled
 from support.killed_bridges import killed_bridge
-from support.net_trees import BRIDGE, Scripted, adapter_on, copied, statuses
+from support.net_trees import Scripted, adapter_on, copied, results_of, statuses
+from support.servers import until
 
 from msp_bridge.adapter import Mutant
 from msp_bridge.testing import RunningProcesses
@@ -28,12 +30,6 @@ def root(tmp_path: Path) -> Path:
 
 def chosen(mutants: list[Mutant]) -> list[Mutant]:
     return [mutant for mutant in mutants if mutant.replacement in VERDICTS]
-
-
-async def runs_begun(dotnet: Scripted, count: int) -> None:
-    async with asyncio.timeout(60):
-        while len(dotnet.runs) < count:
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -57,7 +53,7 @@ async def test_a_discovery_that_is_cancelled_leaves_nothing(dotnet: Scripted, ro
     async with adapter_on(root, settings={"engine": "tool"}) as adapter:
         dotnet.say(fault="hang")
         discovering = asyncio.create_task(discovered(adapter))
-        await runs_begun(dotnet, 1)
+        await until(lambda: bool(dotnet.runs))
         await cancelled(discovering)
         assert await running.settled(0) == []
         dotnet.say()
@@ -68,7 +64,7 @@ async def test_a_discovery_that_is_cancelled_leaves_nothing(dotnet: Scripted, ro
 async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(
     dotnet: Scripted, root: Path, seed: int
 ) -> None:
-    async with killed_bridge(BRIDGE, root) as bridge:
+    async with killed_bridge(StrykerNet, root) as bridge:
         if seed:
             await bridge.line()
         await asyncio.sleep(random.Random(seed).uniform(0, 0.4))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msp_bridge.adapters.stryker_net.report import BREAK
-from support.adapters import discovered, results_of
-from support.net_trees import Scripted, adapter_on, copied
+from support.adapters import discovered
+from support.net_trees import Scripted, adapter_on, copied, results_of
 
 from msp_bridge.adapter import Position, Status
 from msp_bridge.source import SourceText

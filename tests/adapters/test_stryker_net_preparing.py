@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
-from support.adapters import discovered, results_of
+from support.adapters import discovered, refusal
 from support.killed_bridges import killed_bridge
 from support.net_projects import EXAMPLE, PAIR, PAIR_TESTS, REAL, SHOP, SHOP_TESTS, example, laid_out
-from support.net_trees import BRIDGE, adapter_on, kill, of, outcomes
+from support.net_trees import adapter_on, kill, of, outcomes, results_of
+from support.servers import until
 
 from msp_bridge.adapter import BaselineError, Notice, Project, ToolError
 from msp_bridge.testing import RunningProcesses, check_adapter
@@ -75,21 +76,17 @@ async def test_tests_that_keep_the_tool_from_testing_are_named(shop: Path) -> No
     (shop / "stryker-config.json").write_text('{"stryker-config": {"break-on-initial-test-failure": true}}')
     red = '[Fact] public void Red() => Assert.Equal("a longer line than the console of the tool has columns", "b");'
     (shop / SHOP_TESTS).write_text((EXAMPLE / SHOP_TESTS).read_text().rstrip().removesuffix("}") + f"{red} }}\n")
-    async with adapter_on(shop) as adapter:
-        with pytest.raises(BaselineError) as failure:
-            await discovered(adapter)
-    assert failure.value.failing == ("Shop.Tests.CartTests.Red",)
-    assert "Strings differ" in failure.value.first_failure
+    error = await refusal(adapter_on(shop), BaselineError)
+    assert error.failing == ("Shop.Tests.CartTests.Red",)
+    assert "Strings differ" in error.first_failure
 
 
 async def test_code_that_does_not_compile_is_one_clear_sentence(shop: Path) -> None:
     (shop / SHOP).write_text((EXAMPLE / SHOP).read_text().replace("price * quantity;", "price * ;"))
-    async with adapter_on(shop) as adapter:
-        with pytest.raises(ToolError) as failure:
-            await discovered(adapter)
-    assert "src/Shop/Cart.cs(10,27): error CS1525" in failure.value.problem
-    assert failure.value.problem.count("CS1525") == 1
-    assert failure.value.remedy == "fix what `dotnet build` shows"
+    error = await refusal(adapter_on(shop), ToolError)
+    assert "src/Shop/Cart.cs(10,27): error CS1525" in error.problem
+    assert error.problem.count("CS1525") == 1
+    assert error.remedy == "fix what `dotnet build` shows"
 
 
 async def test_a_tool_or_a_bridge_that_is_killed_while_it_prepares_leaves_nothing(
@@ -102,17 +99,14 @@ async def test_a_tool_or_a_bridge_that_is_killed_while_it_prepares_leaves_nothin
         await kill(RunningProcesses(), THE_TOOL)
         with pytest.raises(ToolError, match="killed"):
             await preparing
-    async with killed_bridge(BRIDGE, root):
+    async with killed_bridge(StrykerNet, root):
         await asyncio.sleep(random.Random(1).uniform(2, 12))
     assert list(temporary.iterdir()) == []
     async with adapter_on(root, settings={"engine": "tool"}) as adapter:  # in the same copy
         results = await results_of(adapter, await discovered(adapter))
     assert outcomes(results) >= {("Pair.cs", "a + b", "Killed"), ("Pair.cs", "a / b", "Survived")}
-    async with asyncio.timeout(
-        60
-    ):  # one of another test is there for a moment between the end of its server and its own
-        while not dead_sockets() <= before:
-            await asyncio.sleep(0.1)
+    # one of another test is there for a moment between the end of its server and its own
+    await until(lambda: dead_sockets() <= before)
 
 
 def dead_sockets() -> set[Path]:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from msp_bridge.adapters.stryker_net import tool
+from msp_bridge.adapters.stryker_net import StrykerNet, tool
 from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, Outcome
 from msp_bridge.adapters.stryker_net.sdk import ORIGINAL
-from support.adapters import discovered, results_of
+from support.adapters import discovered
 from support.cancelling import cancelled
 from support.killed_bridges import killed_bridge, unlocked
 from support.net_projects import REAL, SUMS, XUNIT, everything, laid_out
-from support.net_trees import BRIDGE, adapter_on, kill, of, outcomes
+from support.net_trees import adapter_on, kill, of, outcomes, results_of
 
 from msp_bridge.adapter import ToolError
 from msp_bridge.source import SourceText
@@ -119,7 +119,7 @@ async def test_a_bridge_killed_while_it_tests_leaves_only_what_it_prepared(
     solution: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     no_runs(monkeypatch)
-    async with killed_bridge(BRIDGE, solution) as bridge:
+    async with killed_bridge(StrykerNet, solution) as bridge:
         await bridge.line()  # the first result
     assert list(temporary.iterdir()) == []
     await unlocked(solution.parent / "cache" / "prepared-0.lock")

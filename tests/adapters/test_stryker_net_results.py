@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import preparation, vstest
-from support.adapters import discovered, results_of
-from support.net_trees import Scripted, adapter_on, copied, host_files, scripted_dotnet, started, statuses
+from support.adapters import discovered, refusal
+from support.net_trees import Scripted, adapter_on, copied, host_files, results_of, scripted_dotnet, started, statuses
 
 from msp_bridge.adapter import Mutant, Notice, Result, Status, ToolError
 from msp_bridge.testing import RunningProcesses
@@ -197,10 +197,8 @@ async def test_the_testing_platform_is_the_remedy_where_no_better_one_is_known(
     project = root / "tests/Calc.Tests/Calc.Tests.csproj"
     project.write_text(project.read_text() + '<!-- <PackageReference Include="xunit.v3" /> -->\n')
     dotnet.say(fault=fault)
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError) as failure:
-            await discovered(adapter)
-    assert failure.value.remedy.startswith(remedy)
+    error = await refusal(adapter_on(root), ToolError)
+    assert error.remedy.startswith(remedy)
 
 
 async def test_a_mutant_that_the_tool_did_not_finish_is_a_runtime_error(dotnet: Scripted, root: Path) -> None:
@@ -227,7 +225,5 @@ async def test_a_tool_that_is_not_installed_is_an_error_with_a_remedy(
 ) -> None:
     root = copied("net_repo", tmp_path)
     scripted_dotnet(tmp_path, monkeypatch)
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError) as failure:
-            await discovered(adapter)
-    assert failure.value.remedy == "dotnet tool install -g dotnet-stryker"
+    error = await refusal(adapter_on(root), ToolError)
+    assert error.remedy == "dotnet tool install -g dotnet-stryker"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
 from msp_bridge.adapters.stryker_net.plan import StrykerNetPlan
-from support.adapters import discovered, results_of
+from support.adapters import discovered, refusal
 from support.files import written
-from support.net_trees import SDK, Scripted, adapter_on, copied, statuses
+from support.net_trees import SDK, Scripted, adapter_on, copied, results_of, statuses
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
 
@@ -117,9 +117,7 @@ async def test_a_test_project_that_was_opened_alone_says_what_to_open(
 ) -> None:
     use_the_global_tool(monkeypatch)
     root = copied("net_repo", tmp_path) / "test/Shop.Tests"
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ConfigurationError, match="open the directory that holds both"):
-            await discovered(adapter)
+    await refusal(adapter_on(root), ConfigurationError, "open the directory that holds both")
 
 
 async def test_the_configuration_that_was_named_is_used(dotnet: Scripted, tmp_path: Path) -> None:
@@ -149,9 +147,7 @@ async def test_a_wrong_configuration_is_one_clear_sentence(
     dotnet: Scripted, tmp_path: Path, name: str, text: str, said: str
 ) -> None:
     root = tree(copied_without_config(tmp_path), **{name: text})
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ConfigurationError, match=said):
-            await discovered(adapter)
+    await refusal(adapter_on(root), ConfigurationError, said)
 
 
 async def test_scopes_without_sources_start_nothing(dotnet: Scripted, tmp_path: Path) -> None:
@@ -218,10 +214,8 @@ async def test_doctor_says_what_runs_the_tests(dotnet: Scripted, tmp_path: Path,
 
 
 async def test_a_wrong_engine_is_a_clear_error(dotnet: Scripted, tmp_path: Path) -> None:
-    async with adapter_on(copied("net_calc", tmp_path), settings={"engine": "fast"}) as adapter:
-        with pytest.raises(ConfigurationError) as failure:
-            await discovered(adapter)
-    assert (failure.value.problem, failure.value.remedy) == (
+    error = await refusal(adapter_on(copied("net_calc", tmp_path), settings={"engine": "fast"}), ConfigurationError)
+    assert (error.problem, error.remedy) == (
         "`engine` of stryker-net is 'fast'",
         'set it to "auto" or "tool"',
     )

@@ -2,10 +2,14 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from msp_bridge.adapter import Adapter, Finding, Mutant, Notice, Project, Remark, Result, Scope, UnusableFile
+from msp_bridge.errors import BridgeError
 from msp_bridge.testing import RunningProcesses, TreeState
 
 A = TypeVar("A", bound=Adapter)
@@ -60,8 +64,18 @@ async def results_of(
     async with contextlib.aclosing(adapter.test(mutants)) as items:
         async for item in items:
             (results if isinstance(item, Result) else told).append(item)
-    assert notices is not None or told == []
+    assert notices is not None or told == [], told
     return results
+
+
+async def refusal(
+    opened: AbstractAsyncContextManager[Adapter], kind: type[BridgeError], match: str | None = None
+) -> BridgeError:
+    """The error that a discovery ends with."""
+    async with opened as adapter:
+        with pytest.raises(kind, match=match) as caught:
+            await discovered(adapter)
+    return caught.value
 
 
 async def findings_of(adapter: Adapter) -> list[Finding]:

@@ -8,7 +8,25 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from msp_bridge.adapter import Adapter
 from msp_bridge.testing import RunningProcesses, TreeState
+
+PROGRAM = """
+import asyncio, sys
+from importlib import import_module
+from pathlib import Path
+from msp_bridge.adapter import Mutant, Project, Result, Scope
+
+async def main(root: Path, module: str, name: str, jobs: str) -> None:
+    project = Project(root=root, cache=root.parent / "cache", python=Path(sys.executable), jobs=int(jobs))
+    adapter = getattr(import_module(module), name)(project)
+    while True:
+        async for item in adapter.test([item async for item in adapter.discover(Scope()) if isinstance(item, Mutant)]):
+            if isinstance(item, Result):
+                print(item.status.value, flush=True)
+
+asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:]))
+"""
 
 
 class BridgeProgram:
@@ -26,10 +44,11 @@ class BridgeProgram:
 
 
 @contextlib.asynccontextmanager
-async def killed_bridge(program: str, root: Path) -> AsyncIterator[BridgeProgram]:
-    """Run `program` on the project at `root`, and kill it when the block ends: no process and no change is left."""
+async def killed_bridge(adapter: type[Adapter], root: Path, jobs: int = 1) -> AsyncIterator[BridgeProgram]:
+    """A program on the project at `root`, killed when the block ends: no process and no change is left."""
     before, running = TreeState.of(root), RunningProcesses()
-    process = subprocess.Popen([sys.executable, "-c", program, root], stdout=subprocess.PIPE)
+    about = (root, adapter.__module__, adapter.__name__, str(jobs))
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, *about], stdout=subprocess.PIPE)
     try:
         yield BridgeProgram(process)
         running.look()

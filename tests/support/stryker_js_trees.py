@@ -1,6 +1,5 @@
 """What the tests of the StrykerJS adapter share: trees with packages, adapters on them, and what they give."""
 
-import asyncio
 import contextlib
 import json
 import shutil
@@ -8,13 +7,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
 
 from msp_bridge.testing import TreeState
 from support.adapters import detected
+from support.servers import until
 
 TESTS = Path(__file__).parents[1]
 CORE8, CORE9, CORE10 = (TESTS / "npm" / name / "node_modules" for name in ("core8", "core9", "core10"))
+BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 
 
 def copied(name: str, to: Path, modules: Path | None = CORE9) -> Path:
@@ -89,8 +91,6 @@ def scripted_core(modules: Path, script: str, version: str = "9.6.1") -> Path:
     return core
 
 
-async def until(file: Path, count: int) -> None:
+async def has_lines(file: Path, count: int) -> None:
     """Returns when `file` has `count` lines."""
-    async with asyncio.timeout(60):
-        while not file.exists() or len(file.read_text().splitlines()) < count:
-            await asyncio.sleep(0.02)
+    await until(lambda: file.exists() and len(file.read_text().splitlines()) >= count)
