@@ -3,23 +3,13 @@
 import json
 import re
 import signal
-import subprocess
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import click
 import jsonschema
 import pytest
-from support.command_line import (
-    GATED,
-    bridge,
-    command,
-    environment,
-    in_process,
-    is_waiting,
-    script,
-    wait_until,
-)
+from support.command_line import GATED, bridge, in_process, interrupted, script
 from support.viewers import SCHEMA
 
 import msp_bridge
@@ -200,15 +190,9 @@ def test_an_interrupted_run_sums_up_and_leaves_no_process(
     script(project, mutations=GATED, events=str(events), tool="hang")
     reports = ["--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "report.xml")]
     upload = ["--dashboard", "--dashboard-project", "p", "--dashboard-version", "v"]
-    argv = [*shell, *command("run", "--adapter", "scripted", *reports, *upload)]
-    variables = environment(project) | {KEY_VARIABLE: "key", URL_VARIABLE: "http://127.0.0.1:1"}
-    running = subprocess.Popen(
-        argv, cwd=project, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    wait_until(lambda: is_waiting(events), running)
-    running.send_signal(number)
-    out, err = running.communicate(timeout=60)
-    assert running.returncode == 130, err
+    variables = {KEY_VARIABLE: "key", URL_VARIABLE: "http://127.0.0.1:1"}
+    code, out, err = interrupted(project, number, "run", *reports, *upload, shell=shell, **variables)
+    assert code == 130, err
     assert "interrupted; every process has been ended" in err
     assert "WARNING" not in err
     assert "dashboard" not in err, "nothing is uploaded"
@@ -253,13 +237,6 @@ def test_doctor_says_what_it_found(project: Path) -> None:
     ]
 
 
-def test_doctor_fails_when_something_is_wrong(project: Path) -> None:
-    (project / "msp-bridge.toml").write_text("jobs = 0\n")
-    done = bridge(project, "doctor")
-    assert done.returncode == 1
-    assert "jobs must be a whole number from 1 on, not 0" in done.stdout
-
-
 def test_a_quiet_doctor_shows_only_what_is_wrong(project: Path) -> None:
     assert bridge(project, "doctor", "-q").stdout == ""
     (project / "msp-bridge.toml").write_text("jobs = 0\n")
@@ -277,22 +254,20 @@ def test_the_empty_value_of_an_option_is_an_error(project: Path, arguments: list
     assert re.search(r"the value of --\w+ is empty", done.stderr)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself_within_80_columns(project: Path, name: str) -> None:
-    done = in_process(project, project, name, "--help", COLUMNS="80")
-    assert done.returncode == 0
-    assert re.match(rf"Usage: .+ {name} ", done.stdout)
-    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
-
-
 def test_the_version_is_the_packages(project: Path) -> None:
     done = in_process(project, project, "--version")
     assert done.stdout == f"msp-bridge, version {msp_bridge.__version__}\n"
 
 
-@pytest.mark.parametrize("name", [*COMMANDS])
-def test_the_help_of_a_command_has_its_exit_codes_and_where_there_is_more(name: str, tmp_path: Path) -> None:
-    text = in_process(tmp_path, tmp_path, name, "--help").stdout
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_fits_into_80_columns_and_has_its_exit_codes_and_where_there_is_more(
+    name: str, tmp_path: Path
+) -> None:
+    done = in_process(tmp_path, tmp_path, name, "--help", COLUMNS="80")
+    text = done.stdout
+    assert done.returncode == 0
+    assert re.match(rf"Usage: .+ {name} ", text)
+    assert [line for line in text.splitlines() if len(line) > 80] == []
     assert re.search(r"^  Exit codes.*:\n    \d", text, re.MULTILINE)
     assert f"More: msp-bridge docs {COMMANDS[name][2]}\n" in text
     found = msp_bridge.cli.msp_bridge.get_command(click.Context(msp_bridge.cli.msp_bridge), name)

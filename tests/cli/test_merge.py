@@ -60,15 +60,10 @@ def test_it_writes_every_form(reports: Path) -> None:
     assert "::warning file=b.py," in done.stdout
 
 
-def test_the_threshold_of_the_configuration_holds_for_the_whole(reports: Path) -> None:
+@pytest.mark.parametrize(("threshold", "code"), [(("--threshold", "50"), 0), (("--threshold", "50.1"), 1), ((), 1)])
+def test_it_fails_below_the_threshold_of_the_whole(reports: Path, threshold: tuple[str, ...], code: int) -> None:
     (reports / "msp-bridge.toml").write_text("threshold = 50.1\n")
-    assert merge(reports, "1.json", "2.json", "--json", "all.json").returncode == 1
-    assert merge(reports, "1.json", "2.json", "--json", "all.json", "--threshold", "50").returncode == 0
-
-
-@pytest.mark.parametrize(("threshold", "code"), [("50", 0), ("50.1", 1)])
-def test_it_fails_below_the_threshold_of_the_whole(reports: Path, threshold: str, code: int) -> None:
-    done = merge(reports, "1.json", "2.json", "--threshold", threshold, "--json", "all.json")
+    done = merge(reports, "1.json", "2.json", *threshold, "--json", "all.json")
     assert done.returncode == code
     assert (code == 1) == ("the mutation score 50.0 % is below the threshold of 50.1 %" in done.stderr)
     assert (reports / "all.json").exists()
@@ -103,14 +98,14 @@ def test_what_can_not_be_merged_is_one_line_and_nothing_is_written(reports: Path
     assert not (reports / "all.json").exists()
 
 
-def test_a_file_that_is_not_there_is_one_line(reports: Path) -> None:
-    done = merge(reports, "gone.json")
-    assert (done.returncode, done.stderr) == (2, "msp-bridge: there is no file gone.json\n")
-
-
-def test_a_file_that_can_not_be_read_is_one_line(reports: Path) -> None:
-    done = merge(reports, "x" * 300)
-    assert (done.returncode, done.stderr) == (2, f"msp-bridge: can't read {'x' * 300}: File name too long\n")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("gone.json", "there is no file gone.json"), ("x" * 300, f"can't read {'x' * 300}: File name too long")],
+    ids=["not there", "can't be read"],
+)
+def test_a_file_that_can_not_be_had_is_one_line(reports: Path, name: str, says: str) -> None:
+    done = merge(reports, name)
+    assert (done.returncode, done.stderr) == (2, f"msp-bridge: {says}\n")
 
 
 def test_without_a_report_the_command_line_is_wrong(reports: Path) -> None:

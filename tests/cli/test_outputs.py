@@ -32,28 +32,20 @@ async def shown(root: Path) -> str:
         return live.url
 
 
-async def test_in_a_terminal_with_a_screen_the_page_opens(
-    tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("terminal", "screen"), [(True, True), (False, True), (True, False)])
+async def test_only_in_a_terminal_with_a_screen_the_page_opens(
+    tmp_path: Path,
+    opened: list[str],
+    terminal: bool,
+    screen: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    """Without a screen nothing takes the terminal."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    if not screen:
+        monkeypatch.delenv("DISPLAY")
+        monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     url = await shown(tmp_path)
-    assert opened == [url]
+    assert opened == [url] * (terminal and screen)
     assert capsys.readouterr().err == f"msp-bridge: the report fills at {url}\n"
-
-
-async def test_without_a_terminal_the_url_is_printed_and_nothing_opens(
-    tmp_path: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    url = await shown(tmp_path)
-    assert opened == []
-    assert capsys.readouterr().err == f"msp-bridge: the report fills at {url}\n"
-
-
-async def test_without_a_screen_nothing_takes_the_terminal(
-    tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.delenv("DISPLAY")
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    await shown(tmp_path)
-    assert opened == []

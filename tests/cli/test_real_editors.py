@@ -28,17 +28,29 @@ def run_editor(project: Path, *argv: str) -> str:
     return done.stdout + done.stderr
 
 
-@installed("nvim")
-def test_neovim_shows_what_survives(project: Path, elsewhere: Path, tmp_path: Path) -> None:
-    plugin, drive, found = tmp_path / "msp-bridge.lua", tmp_path / "drive.lua", tmp_path / "found"
+def in_neovim(project: Path, elsewhere: Path, drive: str) -> list[str]:
+    """The lines that `drive` has put into the table `lines`; `said` is what the plugin has said last."""
+    plugin, driver, found = (project.with_name(name) for name in ("msp-bridge.lua", "drive.lua", "found"))
     plugin.write_text(editors(project, elsewhere, "neovim").stdout)
-    drive.write_text(f"""
+    driver.write_text(f"""
         local said
         vim.notify = function(text) said = text end
         vim.cmd("source {plugin}")
         vim.cmd("edit a.py")
-        local lines = {{}}
-        for _, command in ipairs({{ "MutationTest", "2MutationTest", "MutationTestProject" }}) do
+        {drive}
+        vim.fn.writefile(lines, "{found}")
+        vim.cmd("qa!")
+    """)
+    said = run_editor(project, "nvim", "--headless", "-u", "NONE", "-n", "-S", str(driver))
+    assert found.exists(), said
+    return found.read_text().splitlines()
+
+
+@installed("nvim")
+def test_neovim_shows_what_survives(project: Path, elsewhere: Path) -> None:
+    drive = """
+        local lines = {}
+        for _, command in ipairs({ "MutationTest", "2MutationTest", "MutationTestProject" }) do
           said = nil
           vim.cmd(command)
           vim.wait(60000, function() return said or #vim.fn.getqflist() > 0 end, 10)
@@ -47,36 +59,26 @@ def test_neovim_shows_what_survives(project: Path, elsewhere: Path, tmp_path: Pa
         for _, known in ipairs(vim.diagnostic.get(vim.fn.bufnr('a.py'))) do
           table.insert(lines, known.lnum .. ":" .. known.col .. "-" .. known.end_col .. " " .. known.message)
         end
-        vim.fn.writefile(lines, "{found}")
-        vim.cmd("qa!")
-    """)
-    said = run_editor(project, "nvim", "--headless", "-u", "NONE", "-n", "-S", str(drive))
-    assert found.read_text().splitlines() == [
+    """
+    assert in_neovim(project, elsewhere, drive) == [
         "msp-bridge: 2 mutants of this file that no test kills",
         "msp-bridge: 2 mutants of this file that no test kills",
         "in the quickfix list: 2",
         "0:15-16 no test kills it: digit, 2",  # bytes: 3 of €, 4 of 𝄞
         "1:8-9 no test kills it: digit, 2",
-    ], said
+    ]
 
 
 @installed("nvim")
-def test_neovim_shows_what_is_wrong(project: Path, elsewhere: Path, tmp_path: Path) -> None:
-    plugin, drive, found = tmp_path / "msp-bridge.lua", tmp_path / "drive.lua", tmp_path / "found"
-    plugin.write_text(editors(project, elsewhere, "neovim").stdout)
+def test_neovim_shows_what_is_wrong(project: Path, elsewhere: Path) -> None:
     (project / "scripted.json").unlink()
-    drive.write_text(f"""
-        local said
-        vim.notify = function(text) said = text end
-        vim.cmd("source {plugin}")
-        vim.cmd("edit a.py")
+    drive = """
         vim.cmd("MutationTest")
         vim.wait(60000, function() return said end, 10)
-        vim.fn.writefile({{ said }}, "{found}")
-        vim.cmd("qa!")
-    """)
-    run_editor(project, "nvim", "--headless", "-u", "NONE", "-n", "-S", str(drive))
-    assert found.read_text().startswith("msp-bridge: scripted is not set up in")
+        local lines = { said }
+    """
+    [said] = in_neovim(project, elsewhere, drive)
+    assert said.startswith("msp-bridge: scripted is not set up in")
 
 
 @installed("nvim")

@@ -35,21 +35,32 @@ def test_every_option_exists(name: str) -> None:
     assert named <= ours
 
 
-@pytest.mark.parametrize(("block", "service"), [(1, "GitHub"), (3, "GitLab")])
-def test_the_commands_of_the_examples_make_up_one_report(tmp_path: Path, block: int, service: str) -> None:
-    text = (DOCS / "how-to/ci.md").read_text("utf-8")
-    run, merge = COMMAND.findall(BLOCK.findall(text)[block])
-    for theirs, ours in VARIABLES.items():
-        run = run.replace(theirs, ours)
-    assert "$" not in run + merge, service
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository on a branch that has changed something."""
     root = tmp_path / "project"
     root.mkdir()
     git(root, "init", "--quiet", "--initial-branch=main")
-    script(root)
+    script(root, surroundings={})
     (root / "msp-bridge.toml").write_text('adapter = "scripted"\n')
     commit(root, a=TEXT, b=TEXT)
     git(root, "checkout", "--quiet", "-b", "branch")
     commit(root, a=TEXT.replace("1", "1 + 1"))
+    return root
+
+
+def commands(block: int) -> list[str]:
+    """Of a block of the page, with our words for what its service fills in."""
+    found = "\0".join(COMMAND.findall(BLOCK.findall((DOCS / "how-to/ci.md").read_text("utf-8"))[block] + "\n\n"))
+    for theirs, ours in VARIABLES.items():
+        found = found.replace(theirs, ours)
+    assert "$" not in found
+    return found.split("\0")
+
+
+@pytest.mark.parametrize("block", [1, 3], ids=["GitHub", "GitLab"])
+def test_the_commands_of_the_examples_make_up_one_report(root: Path, block: int) -> None:
+    run, merge = commands(block)
     for shard in ("1", "2", "3", "4"):
         assert typed(root, run.replace("{shard}", shard)).returncode == 0
     done = typed(root, merge)
@@ -60,20 +71,10 @@ def test_the_commands_of_the_examples_make_up_one_report(tmp_path: Path, block: 
 
 
 def test_the_first_example_tests_what_a_branch_has_changed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    [run] = COMMAND.findall(BLOCK.findall((DOCS / "how-to/ci.md").read_text("utf-8"))[0] + "\n\n")
-    for theirs, ours in VARIABLES.items():
-        run = run.replace(theirs, ours)
-    root = tmp_path / "project"
-    root.mkdir()
-    git(root, "init", "--quiet", "--initial-branch=main")
-    script(root, surroundings={})
-    (root / "msp-bridge.toml").write_text('adapter = "scripted"\n')
-    commit(root, a=TEXT)
-    git(root, "checkout", "--quiet", "-b", "branch")
-    commit(root, a=TEXT.replace("1", "1 + 1"))
+    [run] = commands(0)
     first, second = typed(root, run), typed(root, run)
     assert "reused" not in first.stdout
     assert "reused" in second.stdout

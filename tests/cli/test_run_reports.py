@@ -1,11 +1,13 @@
 """`run` for CI and browsers: shards, pages, JUnit, annotations, and what an interrupted run leaves."""
 
 import asyncio
+import contextlib
 import json
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -175,54 +177,50 @@ def test_a_project_that_fails_keeps_no_other_from_its_report(project: Path, phas
     )
 
 
-async def test_an_interrupted_run_lets_its_live_page_go(project: Path, tmp_path: Path) -> None:
-    events = tmp_path / "events"
-    events.mkdir()
-    script(project, mutations=GATED, events=str(events))
+@contextlib.asynccontextmanager
+async def live_run(project: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """A run with a live page, and the address of that."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     argv = command("run", "--adapter", "scripted", "--live")
-    running = await asyncio.create_subprocess_exec(
-        *argv, cwd=project, env=environment(project), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    running = await asyncio.create_subprocess_exec(*argv, cwd=project, env=environment(project), **pipes)
     assert running.stderr is not None
-    url = (await running.stderr.readline()).decode().split()[-1]
-    names = []
+    line = (await running.stderr.readline()).decode()
+    yield running, line.removeprefix("msp-bridge: the report fills at ").strip()
+    await running.communicate()
+
+
+async def events_of(url: str) -> AsyncIterator[str]:
+    """The names of the page's events, to the last."""
     async with aiohttp.ClientSession() as session, session.get(f"{url}events") as response:
         async for event in response.content:
             if event.startswith(b"event: "):
-                names.append(event.decode().split()[1])
-                if names == ["mutant-tested"]:
-                    running.send_signal(signal.SIGINT)  # once: a second one would not wait for the page
-            if names[-1:] == ["finished"]:
-                break
-    await running.communicate()
+                yield (name := event.decode().split()[1])
+                if name == "finished":
+                    return
+
+
+async def test_an_interrupted_run_lets_its_live_page_go(project: Path, tmp_path: Path) -> None:
+    script(project, mutations=GATED, events=str(tmp_path))
+    names = []
+    async with live_run(project) as (running, url):
+        async for name in events_of(url):
+            names.append(name)
+            if names == ["mutant-tested"]:
+                running.send_signal(signal.SIGINT)  # once: a second one would not wait for the page
     assert running.returncode == 130
     assert names == ["mutant-tested", "finished"]
 
 
 async def test_the_live_page_has_all_mutants_at_once_and_results_as_they_come(project: Path, tmp_path: Path) -> None:
-    events = tmp_path / "events"
-    events.mkdir()
-    script(project, mutations=[SCRIPT["mutations"][0], SCRIPT["mutations"][1] | {"after": "gate"}], events=str(events))
-    argv = command("run", "--adapter", "scripted", "--live")
-    running = await asyncio.create_subprocess_exec(
-        *argv, cwd=project, env=environment(project), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert running.stderr is not None
-    line = (await running.stderr.readline()).decode()
-    url = line.removeprefix("msp-bridge: the report fills at ").strip()
+    gated = [SCRIPT["mutations"][0], SCRIPT["mutations"][1] | {"after": "gate"}]
+    script(project, mutations=gated, events=str(tmp_path))
     names = []
-    async with aiohttp.ClientSession() as session:
-        async with session.get(url) as response:
-            page = await response.text()
-        assert page.count('"status":"Pending"') == 4
-        async with session.get(f"{url}events") as response:
-            async for event in response.content:
-                if event.startswith(b"event: "):
-                    names.append(event.decode().split()[1])
-                    (events / "gate").touch()
-                if names[-1:] == ["finished"]:
-                    break
-    await running.communicate()
+    async with live_run(project) as (running, url):
+        async with aiohttp.ClientSession() as session, session.get(url) as response:
+            assert (await response.text()).count('"status":"Pending"') == 4
+        async for name in events_of(url):
+            names.append(name)
+            (tmp_path / "gate").touch()
     assert running.returncode == 0
     assert names == ["mutant-tested"] * 4 + ["finished"]
 

@@ -3,22 +3,10 @@
 import os
 import pty
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from support.command_line import (
-    GATED,
-    SCRIPT,
-    bridge,
-    command,
-    environment,
-    in_process,
-    is_waiting,
-    make_project,
-    script,
-    wait_until,
-)
+from support.command_line import GATED, SCRIPT, bridge, environment, in_process, interrupted, make_project, run, script
 
 FAILING = {"test_a.py::test_red": "assert 1 == 2\nsecond line", "test_a.py::test_\x1b[31m": "x"}
 
@@ -172,26 +160,16 @@ def test_a_root_that_is_not_utf_8_has_every_report(tmp_path: Path) -> None:
 
 def test_standard_output_may_be_ascii(project: Path) -> None:
     (project / "a.py").write_text("s = 'é' + 1\n")
-    env = environment(project) | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
-    argv = command("run", "--adapter", "scripted")
-    done = subprocess.run(argv, cwd=project, env=env, capture_output=True, text=True, timeout=60)
+    done = run(project, "run", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "- s = '\\xe9' + 1" in done.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("arguments", [["run"], ["discover"], ["--help"]])
+@pytest.mark.parametrize("arguments", [["run"], ["discover"], ["--help", "run"]])
 def test_a_full_standard_output_is_one_line(project: Path, arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            command(*arguments, *(["--adapter", "scripted"] if arguments != ["--help"] else [])),
-            cwd=project,
-            env=environment(project),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-        )
+        done = run(project, *arguments, stdout=full)
     assert done.returncode == 2
     assert done.stderr == "msp-bridge: can't write to standard output: No space left on device\n"
 
@@ -200,10 +178,7 @@ def test_a_reader_that_hangs_up_is_no_error(project: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as pipe:
-        argv = command("discover", "--adapter", "scripted")
-        done = subprocess.run(
-            argv, cwd=project, env=environment(project), stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=60
-        )
+        done = run(project, "discover", stdout=pipe)
     assert (done.returncode, done.stderr) == (141, "")
 
 
@@ -223,9 +198,7 @@ def test_forced_colours_bring_no_progress_lines_into_a_log(project: Path) -> Non
 def test_a_terminal_has_a_progress_bar(project: Path) -> None:
     main, side = pty.openpty()
     with os.fdopen(main, "rb") as terminal, os.fdopen(side, "wb") as output:
-        argv = command("run", "--adapter", "scripted")
-        env = environment(project) | {"TERM": "xterm-256color"}
-        done = subprocess.run(argv, cwd=project, env=env, stdout=output, stderr=output, timeout=60)
+        done = run(project, "run", env={"TERM": "xterm-256color"}, stdout=output, stderr=output)
         shown = os.read(terminal.fileno(), 65536)
     assert done.returncode == 0
     assert b"preparing" in shown
@@ -256,18 +229,8 @@ def test_ctrl_c_ends_a_discovery_with_the_exit_code_of_an_interrupt(project: Pat
     events = tmp_path / "events"
     events.mkdir()
     script(project, mutations=GATED, events=str(events), discovery={"after": "never"})
-    running = subprocess.Popen(
-        command("discover", "--adapter", "scripted"),
-        cwd=project,
-        env=environment(project),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_until(lambda: is_waiting(events), running)
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
-    assert running.returncode == 130
+    code, _, err = interrupted(project, signal.SIGINT, "discover")
+    assert code == 130
     assert "msp-bridge: interrupted" in err
     assert "Abort" not in err
 

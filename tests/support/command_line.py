@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,27 @@ def bridge(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return in_process(project, project, *arguments, "--adapter", "scripted")
 
 
+def run(project: Path, *arguments: str, env: dict[str, str] | None = None, **streams: Any) -> Any:
+    """The command with the scripted adapter, in the project, as a process of its own; `env` is added to its environment."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
+    env, argv = environment(project) | (env or {}), command(*arguments, "--adapter", "scripted")
+    return subprocess.run(argv, cwd=project, env=env, text=True, timeout=WAIT_S, **streams)
+
+
+def interrupted(
+    project: Path, number: signal.Signals, *arguments: str, shell: Sequence[str] = (), **variables: str
+) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the command that gets a signal when the adapter waits for the gate of `GATED`."""
+    argv, env = [*shell, *command(*arguments, "--adapter", "scripted")], environment(project) | variables
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = subprocess.Popen(argv, cwd=project, env=env, text=True, **pipes)
+    log = Path(json.loads((project / "scripted.json").read_text())["events"]) / "log"
+    wait_until(lambda: log.exists() and "waiting for never" in log.read_text(), running)
+    running.send_signal(number)
+    out, err = running.communicate(timeout=WAIT_S)
+    return running.returncode, out, err
+
+
 def in_process(
     directory: Path, project: Path, *arguments: str, program: Path | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
@@ -96,9 +117,3 @@ def wait_until(condition: Callable[[], bool], running: subprocess.Popen[Any]) ->
         assert running.poll() is None, f"the command ended: {running.communicate()[1]}"
         assert time.monotonic() < end, "it never came to that"
         time.sleep(0.01)
-
-
-def is_waiting(events: Path) -> bool:
-    """Whether the scripted adapter waits for the gate of `GATED`, by the log in its directory of events."""
-    log = events / "log"
-    return log.exists() and "waiting for never" in log.read_text()
