@@ -137,19 +137,13 @@ async def test_a_batch_is_an_error_that_says_what_to_send_instead() -> None:
         assert "batches are not supported; send each request" in error_message(answer, None, ErrorCode.INVALID_REQUEST)
 
 
-@pytest.mark.parametrize("method", ["", "discoverr", "$/unknown", "x" * 100, "\ud800"])
+@pytest.mark.parametrize(
+    "method", ["", "discoverr", "$/unknown", "x" * 1_000_000, "\ud800"], ids=lambda method: method[:9]
+)
 async def test_the_error_for_an_unknown_method_names_the_known_ones(method: str) -> None:
     async with connected({"echo": echo, "other": echo}) as both:
         answer = await answer_to(both.client, json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode())
         assert "echo, other" in error_message(answer, 1, ErrorCode.METHOD_NOT_FOUND)
-
-
-async def test_a_huge_method_name_does_not_come_back_whole() -> None:
-    async with connected({"echo": echo}) as both:
-        answer = await answer_to(
-            both.client, framed({"jsonrpc": "2.0", "id": 1, "method": "x" * 1_000_000}).partition(b"\r\n\r\n")[2]
-        )
-        error_message(answer, 1, ErrorCode.METHOD_NOT_FOUND)
 
 
 @pytest.mark.parametrize("data", [{}, {"data": {"why": [1]}}], ids=["without data", "with data"])

@@ -168,9 +168,7 @@ def test_claimed_stdio_works_with_any_stdin_and_keeps_prints_off_stdout(kind: st
     file = tmp_path / "input"
     file.write_bytes(MEGABYTE)
     if kind == "pipe":
-        run = subprocess.run(
-            [sys.executable, "-c", ECHO], input=MEGABYTE, capture_output=True, timeout=LONG, check=False
-        )
+        run = run_echo(input=MEGABYTE)
     else:
         with (file if kind == "file" else Path(os.devnull)).open("rb") as stdin:
             run = run_echo(stdin=stdin)

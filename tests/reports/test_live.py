@@ -49,8 +49,9 @@ async def events_of(response: aiohttp.ClientResponse) -> AsyncIterator[tuple[str
                 return
 
 
-async def test_the_page_is_at_its_url_and_nothing_else_is(session: aiohttp.ClientSession) -> None:
+async def test_the_page_is_at_its_url_on_this_machine_and_nothing_else_is(session: aiohttp.ClientSession) -> None:
     async with LivePage(PAGE) as live:
+        assert live.url.startswith("http://127.0.0.1:")
         async with session.get(live.url) as response:
             assert (response.status, await response.read()) == (200, PAGE)
             assert response.content_type == "text/html"
@@ -68,11 +69,6 @@ async def test_a_site_that_has_made_its_name_ours_gets_nothing(
         port = live.url.split(":")[2].split("/")[0]
         async with session.get(live.url, headers={"Host": f"{host}:{port}"}) as response:
             assert response.status == status
-
-
-async def test_only_this_machine_can_connect() -> None:
-    async with LivePage(PAGE) as live:
-        assert live.url.startswith("http://127.0.0.1:")
 
 
 async def test_results_arrive_as_they_come(session: aiohttp.ClientSession) -> None:
@@ -135,12 +131,18 @@ async def test_a_browser_that_is_slow_to_open_still_finds_a_short_run(session: a
     assert await browser == ["mutant-tested", "finished"]
 
 
+async def asked_for_events(live: LivePage, **options: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection of which a test reads what it wants, if it does."""
+    host, _, path = live.url.removeprefix("http://").partition("/")
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(host.split(":")[1]), **options)
+    writer.write(f"GET /{path}{EVENTS} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    return reader, writer
+
+
 async def test_a_page_that_never_reads_holds_up_neither_the_run_nor_its_end() -> None:
     live = LivePage(PAGE, leaving=0.1)
     async with live:
-        host, _, path = live.url.removeprefix("http://").partition("/")
-        _, writer = await asyncio.open_connection("127.0.0.1", int(host.split(":")[1]), limit=1)
-        writer.write(f"GET /{path}{EVENTS} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        _, writer = await asked_for_events(live, limit=1)
         await live._came.wait()
         for line in range(20_000):
             live.show(outcome(survived("a.py", line + 1, "x", status_reason="y" * 1000)))
@@ -159,9 +161,7 @@ async def test_an_interrupted_run_gives_a_page_that_stays_the_last_results_and_g
     live, begun = LivePage(PAGE, opening=3600, leaving=3600, interrupted=0.2), asyncio.Event()
     running = asyncio.create_task(run())
     await begun.wait()
-    host, _, path = live.url.removeprefix("http://").partition("/")
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(host.split(":")[1]))
-    writer.write(f"GET /{path}{EVENTS} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    reader, writer = await asked_for_events(live)
     live.show(outcome(survived()))
     await reader.readuntil(b"event: mutant-tested")
     running.cancel()
