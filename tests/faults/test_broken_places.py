@@ -10,7 +10,7 @@ import pytest
 from support.faulty_servers import Served, served
 from support.kits import KITS, MUTMUT, PYTHON_KITS, Kit, with_files
 from support.msp_client import Client, Refused
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 from support.places import bound, mounted, remount
 from support.servers import launched
 
@@ -138,8 +138,7 @@ async def test_facts_about_tests_that_can_not_be_recorded_cost_no_verdict(tmp_pa
     """Each test is run alone when a mutant has survived; there is no room for what that shows."""
     async with Trial.of(
         {
-            "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-            "pkg/__init__.py": b"",
+            **PACKAGE,
             "pkg/m.py": b'def f(a):\n    note = "nobody looks at it"\n    return a + 1, note\n',
             "tests/test_m.py": b"from pkg.m import f\n\ndef test_f():\n    assert f(1)[0] == 2\n",
         },

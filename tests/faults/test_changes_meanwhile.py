@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.faulty_servers import served
 from support.kits import KITS, Kit
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 from support.servers import mutants_of
 
 from msp_bridge.adapter import Status
@@ -80,8 +80,7 @@ async def test_red_tests_are_reported_until_they_are_green_and_a_source_that_is_
 
 
 RESTLESS = {
-    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-    "pkg/__init__.py": b"",
+    **PACKAGE,
     "pkg/m.py": b"def f(a):\n    return a + 1\n",
     "pkg/other.py": b"def g(a):\n    return a + 1 + 1\n",
     "tests/test_m.py": b"import time\nfrom pkg.m import f\nfrom pkg.other import g\n\ndef test_both():\n"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Status
 
@@ -76,8 +76,7 @@ COUNTS = """def pytest_collection_finish(session):
 
 def files(imports: Path) -> dict[str, bytes]:
     return {
-        "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-        "pkg/__init__.py": b"",
+        **PACKAGE,
         "pkg/m.py": SOURCE,
         "tests/test_a.py": REGISTERS.format(imports=str(imports)).encode(),
         "tests/test_b.py": NEEDS_IT,

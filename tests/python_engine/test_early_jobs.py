@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Result, Status
 
@@ -47,14 +47,7 @@ OTHER = b"""def test_other():
 
 
 def files(first: bytes = FIRST, calls: bytes = CALLS) -> dict[str, bytes]:
-    return {
-        "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-        "pkg/__init__.py": b"",
-        "pkg/m.py": SOURCE,
-        "tests/test_a.py": first,
-        "tests/test_b.py": calls,
-        "tests/test_c.py": OTHER,
-    }
+    return {**PACKAGE, "pkg/m.py": SOURCE, "tests/test_a.py": first, "tests/test_b.py": calls, "tests/test_c.py": OTHER}
 
 
 def in_forks(results: dict[str, Result]) -> set[str]:

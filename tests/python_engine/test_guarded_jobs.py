@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 from support import programs
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.isolation import guard
 from msp_bridge.model import Status
 from msp_bridge.python_engine.programs.world import GUARD, World
 
-TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
 SOURCE = b"""LEAVE = lambda: open("left", "w").close()
 
 def writes(wanted):
@@ -78,13 +77,7 @@ def test_process(tmp_path):
 def test_writes():
     assert m.writes(0) == 1
 """
-FILES = {
-    "pyproject.toml": TABLE,
-    "pkg/__init__.py": b"",
-    "pkg/m.py": SOURCE,
-    "pkg/late.py": LATE,
-    "tests/test_m.py": TESTS,
-}
+FILES = {**PACKAGE, "pkg/m.py": SOURCE, "pkg/late.py": LATE, "tests/test_m.py": TESTS}
 
 UNSEEN = ("pkg.m.x_answer__mutmut_1", "pkg.m.x_answer__mutmut_2")
 
@@ -185,7 +178,7 @@ async def test_tests_that_need_the_users_home_directory_to_be_imported_find_it(
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
     source = b"def number(text):\n    return int(text) + 1\n"
     tests = b"from pathlib import Path\nfrom pkg.m import number\n\nNUMBER = number((Path.home() / 'token').read_text())\n\n"
-    files = {"pyproject.toml": TABLE, "pkg/__init__.py": b"", "pkg/m.py": source}
+    files = {**PACKAGE, "pkg/m.py": source}
     files["tests/test_m.py"] = tests + b"\ndef test_number():\n    assert NUMBER > 3\n"
     async with Trial.of(files, tmp_path) as trial:
         statuses = [result.status for result in (await trial.test()).values()]

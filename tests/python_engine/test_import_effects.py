@@ -4,7 +4,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Status
 from msp_bridge.python_engine.programs.import_effects import ImportEffects
@@ -111,12 +111,7 @@ ENUMERATES = "from pkg.subject import values\n\n\ndef test_it():\n    assert all
 NEW = "from pkg.subject import Base, register, twice\n\n\ndef test_new():\n    pass\n\n\n"
 SUBCLASS = f"{NEW}class Mine(Base):\n    def value(self):\n        return twice(2)\n"
 HANDLER = f"{NEW}@register\ndef mine():\n    return twice(2)\n"
-FILES = {
-    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-    "pkg/__init__.py": b"",
-    "pkg/subject.py": dedent(SUBJECT).encode(),
-    "tests/test_it.py": ENUMERATES.encode(),
-}
+FILES = {**PACKAGE, "pkg/subject.py": dedent(SUBJECT).encode(), "tests/test_it.py": ENUMERATES.encode()}
 
 
 async def ends_of_twice(trial: Trial) -> dict[str, Status]:

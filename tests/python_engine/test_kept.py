@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Status
 from msp_bridge.python_engine.programs.baseline import Baseline, Held
@@ -289,8 +289,7 @@ def test_other_files_in_the_place_of_the_sources_are_removed(tmp_path: Path) -> 
 
 SLOW = "tests/test_slow.py"
 TRIAL = {
-    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-    "pkg/__init__.py": b"",
+    **PACKAGE,
     "pkg/m.py": b"def weak(a):\n    return a + 1\n\n\ndef other(a):\n    return a * 3\n",
     "tests/test_m.py": b"from pkg.m import weak\n\n\ndef test_weak():\n    assert weak(1)\n",
     "tests/test_other.py": b"from pkg.m import other\n\n\ndef test_other():\n    assert other(1)\n",
@@ -352,12 +351,7 @@ async def test_nothing_is_kept_where_a_variable_that_counts_has_another_value(
 ) -> None:
     source = b"import os\n\n\ndef size(n):\n    if os.environ['MODE'] == os.environ['TZ']:\n        return n + 2\n    return 3\n"
     tests = b"from pkg.m import size\n\n\ndef test_size():\n    assert size(1) == 3\n"
-    files = {
-        "pyproject.toml": TRIAL["pyproject.toml"],
-        "pkg/__init__.py": b"",
-        "pkg/m.py": source,
-        "tests/test_m.py": tests,
-    }
+    files = {**PACKAGE, "pkg/m.py": source, "tests/test_m.py": tests}
 
     async def status(mode: str, zone: str) -> Status:
         monkeypatch.setenv("MODE", mode)

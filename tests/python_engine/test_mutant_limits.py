@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Status
 from msp_bridge.isolation import namespaces
@@ -69,12 +69,7 @@ def test_first(database):
 def test_second(database):
     assert m.second() == 2
 """
-FILES = {
-    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-    "pkg/__init__.py": b"",
-    "pkg/m.py": SOURCE,
-    "tests/test_m.py": TESTS,
-}
+FILES = {**PACKAGE, "pkg/m.py": SOURCE, "tests/test_m.py": TESTS}
 
 
 @pytest.mark.skipif("overlay" not in namespaces.probe()[0], reason="this machine permits no world of its own")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Status
 
@@ -22,13 +22,7 @@ def slow(n):
 TEST = "from pkg.calc import compute\n\n\ndef test_it():\n    assert compute(2) == 6\n"
 BESIDE = "\n\ndef test_beside():\n    pass\n"
 FIRST, SECOND = "tests/test_a.py", "tests/test_b.py"
-FILES = {
-    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-    "pkg/__init__.py": b"",
-    "pkg/calc.py": CALC,
-    FIRST: (TEST + BESIDE).encode(),
-    SECOND: TEST.encode(),
-}
+FILES = {**PACKAGE, "pkg/calc.py": CALC, FIRST: (TEST + BESIDE).encode(), SECOND: TEST.encode()}
 
 
 async def killers_of_slow(trial: Trial) -> set[tuple[Status, tuple[str, ...]]]:

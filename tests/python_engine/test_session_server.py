@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Result, Status
 
@@ -37,13 +37,7 @@ os.environ["CONFTEST"] = str(os.getpid())
 
 
 def files(conftest: bytes = b"", tests: bytes = b"") -> dict[str, bytes]:
-    return {
-        "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-        "conftest.py": CONFTEST + conftest,
-        "pkg/__init__.py": b"",
-        "pkg/m.py": SOURCE,
-        "tests/test_m.py": TESTS + tests,
-    }
+    return {**PACKAGE, "conftest.py": CONFTEST + conftest, "pkg/m.py": SOURCE, "tests/test_m.py": TESTS + tests}
 
 
 async def results_of(project: dict[str, bytes], folder: Path) -> dict[str, Result]:

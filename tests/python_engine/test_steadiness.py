@@ -5,11 +5,10 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Mutant, Status
 
-TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
 SOURCE = b"""def f(a):
     note = "nobody looks at it"
     return a + 1, note
@@ -41,7 +40,7 @@ def test_f():
 
 def files(hiccup: Path) -> dict[str, bytes]:
     test = TEST.format(hiccup=str(hiccup)).encode()
-    return {"pyproject.toml": TABLE, "pkg/__init__.py": b"", "pkg/m.py": SOURCE, "tests/test_m.py": test}
+    return {**PACKAGE, "pkg/m.py": SOURCE, "tests/test_m.py": test}
 
 
 def times_told(trial: Trial) -> int:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Status
 
@@ -57,12 +57,7 @@ def test_seen():
     time.sleep(2.1)  # the suite decides on all survivors after an edit, were it short
     assert m.SEEN != {2}
 """
-FILES = {
-    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-    "pkg/__init__.py": b"",
-    "pkg/m.py": SOURCE,
-    "tests/test_m.py": TESTS,
-}
+FILES = {**PACKAGE, "pkg/m.py": SOURCE, "tests/test_m.py": TESTS}
 
 
 async def verdicts_of(trial: Trial, function: str, *replacements: str) -> dict[str, tuple[Status, int | None]]:

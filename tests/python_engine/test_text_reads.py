@@ -6,7 +6,7 @@ from pathlib import Path
 
 import hypothesis.internal.conjecture.providers as hypothesis_providers
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.python_engine.programs.text_reads import renew_constants
@@ -48,12 +48,7 @@ def test_two():
 def test_files():
     assert len(list(Path(__file__).parent.glob("test_*.py"))) == 1
 """
-FILES = {
-    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-    "pkg/__init__.py": b"",
-    "pkg/core.py": SOURCE.encode(),
-    "tests/test_core.py": TEST.encode(),
-}
+FILES = {**PACKAGE, "pkg/core.py": SOURCE.encode(), "tests/test_core.py": TEST.encode()}
 TWO = "pkg.core.x_two__mutmut_2"  # x + 3, which `test_two` does not kill
 
 

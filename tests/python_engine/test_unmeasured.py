@@ -5,14 +5,13 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from support.mutmut_trial import Trial
+from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import FailingTest, Result, Status
 from msp_bridge.isolation import namespaces
 from msp_bridge.notices import PhaseReport
 from msp_bridge.phases import WHOLE_SUITE, heard_by
 
-TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
 SOURCE = b"""def killed(a):
     return a + 1
 
@@ -51,7 +50,7 @@ def end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def files(end: Path) -> dict[str, bytes]:
     tests = TESTS.format(end=str(end)).encode()
-    return {"pyproject.toml": TABLE, "pkg/__init__.py": b"", "pkg/m.py": SOURCE, "tests/test_m.py": tests}
+    return {**PACKAGE, "pkg/m.py": SOURCE, "tests/test_m.py": tests}
 
 
 async def first_kill(trial: Trial, *, survivors: bool = True) -> Result:
@@ -241,7 +240,7 @@ async def test_a_survivor_does_not_wait_for_all_tests(tmp_path: Path, end: Path)
 async def test_the_next_process_knows_a_survivor_of_a_fresh_process(tmp_path: Path) -> None:
     source = b"def made():\n    a = 1\n    return 2\n\n\nMADE = made()\n"
     tests = b"import time\nfrom pkg import m\n\n\ndef test_it():\n    time.sleep(1.1)\n    assert m.MADE == 2\n"
-    tree = {"pyproject.toml": TABLE, "pkg/__init__.py": b"", "pkg/m.py": source, "tests/test_m.py": tests}
+    tree = {**PACKAGE, "pkg/m.py": source, "tests/test_m.py": tests}
     survived = []
     for _ in range(2):
         async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:

@@ -23,6 +23,7 @@ from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
 from msp_bridge.python_engine import programs
 from support.files import written
 
+PACKAGE = {"pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n', "pkg/__init__.py": b""}  # of a project
 PROJECTS = Path(__file__).parent.parent / "projects"
 DISCOVER = Mutmut._discover
 VERSIONS = (platform.python_version(), *map(version, ("mutmut", "libcst")))
