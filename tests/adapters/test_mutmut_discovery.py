@@ -388,13 +388,7 @@ async def test_a_pipe_among_the_sources_keeps_nobody_waiting(tmp_path: Path) -> 
             pipe.unlink()
 
 
-LIBRARIES = [
-    "iniconfig/__init__.py",
-    "iniconfig/_parse.py",
-    "click/exceptions.py",
-    "click/_compat.py",
-    "pluggy/_tracing.py",
-]
+LIBRARIES = ["iniconfig/__init__", "iniconfig/_parse", "click/exceptions", "click/_compat", "pluggy/_tracing"]
 ENUM = """\
 import enum
 
@@ -418,7 +412,7 @@ if True:
 
 def library_modules(count: int | None) -> dict[str, str]:
     site = Path(pluggy.__file__).parent.parent
-    return {name: (site / name).read_text("utf-8") for name in LIBRARIES[:count]}
+    return {f"{name}.py": (site / f"{name}.py").read_text("utf-8") for name in LIBRARIES[:count]}
 
 
 @pytest.fixture

@@ -130,14 +130,8 @@ async def test_a_healthy_project_gets_a_clean_bill(tmp_path):
     async with Trial.of("py_calc", tmp_path) as trial:
         findings = [finding async for finding in trial.adapter.diagnose()]
     assert all(finding.good for finding in findings)
-    assert [finding.subject for finding in findings] == [
-        "interpreter",
-        "mutmut",
-        "configuration",
-        "sources",
-        "tests",
-        "isolation",
-    ]
+    subjects = "interpreter mutmut configuration sources tests isolation"
+    assert [finding.subject for finding in findings] == subjects.split()
     assert Finding(True, "configuration", "pyproject.toml") in findings
     assert Finding(True, "sources", "3 files in src") in findings
     assert Finding(True, "tests", "7 tests") in findings

@@ -138,14 +138,8 @@ def test_a_file_that_is_there_is_left_as_it_is_and_what_to_add_is_shown(root: Pa
 
 def test_two_languages_in_folders_of_their_own_are_both_set_up(root: Path) -> None:
     """A script, and a package.json without tests, make no project of the root."""
-    write(
-        root,
-        "scripts/build.py",
-        "web/src/shop.ts",
-        "web/package.json",
-        "crates/one/Cargo.toml",
-        "crates/one/src/lib.rs",
-    )
+    files = "scripts/build.py web/src/shop.ts web/package.json crates/one/Cargo.toml crates/one/src/lib.rs"
+    write(root, *files.split())
     (root / "package.json").write_text('{"devDependencies": {"prettier": "3"}}')
     (root / "crates/one/src/more.rs").touch()
     done = init("--yes")

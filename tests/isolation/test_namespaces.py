@@ -93,18 +93,15 @@ class Place:
         look = f"import sys; sys.path.insert(0, {str(self.base)!r}); from isolation import namespaces; print(namespaces.probe()[1].get('mount', ''))"
         return subprocess.run(self.command("-c", look), capture_output=True, text=True, check=True).stdout.strip()
 
+    def done(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        """What it printed, and how it ended, in the project."""
+        streams = {"capture_output": True, "text": True}
+        return subprocess.run(command, cwd=self.root, env=self.environment(), timeout=60, check=False, **streams)
+
     def run(self, source: str) -> str:
         """Standard output of the code, which runs in the host; the user's tree stays the same to the byte."""
         before = tree(self.root)
-        done = subprocess.run(
-            self.script(source),
-            cwd=self.root,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = self.done(self.script(source))
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
         assert tree(self.root) == before
         return done.stdout.strip()
@@ -167,8 +164,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 
 def test_the_copy_stands_at_the_projects_own_path(place: Place) -> None:
-    assert (
-        place.run("""
+    said = place.run("""
         (root / "new").write_text("")
         print(Path("file").read_text(), (root / "file").read_text(), os.getcwd() == str(root), os.listdir(root / ".venv"))
         try:
@@ -176,8 +172,7 @@ def test_the_copy_stands_at_the_projects_own_path(place: Place) -> None:
         except OSError as error:
             print(errno.errorcode[error.errno])
     """)
-        == "copy's copy's True ['marker']\nEROFS"
-    )
+    assert said == "copy's copy's True ['marker']\nEROFS"
     assert (place.base / "home/cache/copy/new").exists()
 
 
@@ -192,7 +187,7 @@ def test_what_a_child_writes_is_gone_after_it(place: Place, request: pytest.Fixt
         pytest.skip("another test has mounted something below /tmp, where this user can't cover /tmp")
     places = ("Path(p) for p in ('file', 'package/module', '.venv/marker', '/tmp/msp-x', '/var/tmp/msp-x', '/dev/shm/msp-x', "
               "str(base / 'home/msp-x'), str(base / 'msp-x'))")  # fmt: skip
-    assert place.run(f"""
+    said = place.run(f"""
         def write():
             for path in ({places}):
                 path.write_text("mutant's")
@@ -203,7 +198,8 @@ def test_what_a_child_writes_is_gone_after_it(place: Place, request: pytest.Fixt
         for turn in range(2):
             print(run(write), Path("file").read_text(), Path("package/module").read_text(), Path(".venv/marker").read_text())
             print([str(p) for p in ({places}) if p.name == "msp-x" and p.exists()])
-    """) == "\n".join(["0 copy's copy's venv", "[]"] * 2)
+    """)
+    assert said == "\n".join(["0 copy's copy's venv", "[]"] * 2)
     assert (place.base / "home/cache/copy/package/module").read_text() == "copy's"
     assert not list((place.base / "home/cache/layers").iterdir())
 
@@ -211,8 +207,7 @@ def test_what_a_child_writes_is_gone_after_it(place: Place, request: pytest.Fixt
 def test_a_child_reads_what_is_there_and_shares_what_it_should(place: Place) -> None:
     (place.base / "home" / "settings").write_text("mine")
     (place.base / "elsewhere").write_text("data")
-    assert (
-        place.run(f"""
+    said = place.run(f"""
         os.chdir("package")
         def look():
             print(Path(base / "home/settings").read_text(), Path(base / "elsewhere").read_text(), os.getcwd() == str(root / "package"))
@@ -220,8 +215,7 @@ def test_a_child_reads_what_is_there_and_shares_what_it_should(place: Place) -> 
             Path({place.path("share")!r}, "result").write_text("kept")
         print(run(look))
     """)
-        == "mine data True\ncopy's venv\n0"
-    )
+    assert said == "mine data True\ncopy's venv\n0"
     assert (place.base / "home/cache/share/result").read_text() == "kept"
 
 
@@ -229,19 +223,16 @@ def test_the_interpreter_may_lie_in_the_project(place: Place) -> None:
     shutil.rmtree(place.root / ".venv")
     subprocess.run(place.command("-m", "venv", "--without-pip", str(place.root / ".venv")), check=True)
     inside = Place(place.base, place.user, str(place.root / ".venv/bin/python"))
-    assert (
-        inside.run("""
+    said = inside.run("""
         def look():
             subprocess.run([sys.executable, "-c", "import colorsys, sys; print(sys.prefix)"], check=True)
         print(run(look))
     """)
-        == f"{place.root}/.venv\n0"
-    )
+    assert said == f"{place.root}/.venv\n0"
 
 
 def test_two_children_have_the_same_port_and_loopback(place: Place) -> None:
-    assert (
-        place.run("""
+    said = place.run("""
         reader, writer = os.pipe()
         def serve(wait):
             with socket.create_server(("127.0.0.1", 48761)) as server, socket.create_connection(("127.0.0.1", 48761)):
@@ -252,13 +243,11 @@ def test_two_children_have_the_same_port_and_loopback(place: Place) -> None:
         os.write(writer, b"x")
         print(ended(first))
     """)
-        == "0\n0"
-    )
+    assert said == "0\n0"
 
 
 def test_ipc_and_shared_memory_work_inside(place: Place) -> None:
-    assert (
-        place.run("""
+    said = place.run("""
         def share():
             from multiprocessing import Lock, get_context, shared_memory
             import sqlite3
@@ -274,21 +263,18 @@ def test_ipc_and_shared_memory_work_inside(place: Place) -> None:
         if __name__ == "__main__":
             print(run(share))
     """)
-        == "spawned\n0"
-    )
+    assert said == "spawned\n0"
 
 
 def test_strays_end_with_their_child(place: Place) -> None:
-    assert (
-        place.run("""
+    said = place.run("""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
         one = child(lambda: stray(writer))
         os.close(writer)
         print(ended(one), os.read(reader, 1))  # at once: whoever held the writer is gone
     """)
-        == "0 b''"
-    )
+    assert said == "0 b''"
 
 
 def test_a_child_ends_as_the_test_process_ended(place: Place) -> None:
@@ -307,8 +293,7 @@ def test_a_child_ends_as_the_test_process_ended(place: Place) -> None:
 
 
 def test_signals_reach_the_handlers_of_the_test_process(place: Place) -> None:
-    assert (
-        place.run("""
+    said = place.run("""
         def body():
             got = []
             for name in (signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1):
@@ -325,8 +310,7 @@ def test_signals_reach_the_handlers_of_the_test_process(place: Place) -> None:
                 print(sorted(got) == sorted([signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1]), flush=True)
         print(run(body))
     """)
-        == "True\n0"
-    )
+    assert said == "True\n0"
 
 
 def test_children_end_with_their_host(place: Place) -> None:
@@ -350,8 +334,7 @@ def test_children_end_with_their_host(place: Place) -> None:
 
 
 def test_limits_hold_and_leave_others_alone(place: Place) -> None:
-    assert (
-        place.run("""
+    said = place.run("""
         def memory():
             try:
                 bytearray(1 << 31)
@@ -365,15 +348,13 @@ def test_limits_hold_and_leave_others_alone(place: Place) -> None:
         print(run(memory, limits=JobLimits(memory=1 << 30)), run(size, limits=JobLimits(file_size=1 << 20)))
         print(run(size, limits=JobLimits(written=1 << 20)) if world.layers.in_memory else "ENOSPC\\n0")
     """)
-        == "MemoryError\nEFBIG\n0 0\nENOSPC\n0"
-    )
+    assert said == "MemoryError\nEFBIG\n0 0\nENOSPC\n0"
 
 
 def test_one_childs_fork_bomb_does_not_hinder_another(place: Place) -> None:
     if place.user == 0 and tuple(map(int, os.uname().release.split(".")[:2])) < (6, 14):
         pytest.skip("before Linux 6.14 the kernel limits no processes of root")
-    assert (
-        place.run("""
+    said = place.run("""
         ready, written = os.pipe()
         hold, release = os.pipe()
         def bomb():
@@ -396,8 +377,7 @@ def test_one_childs_fork_bomb_does_not_hinder_another(place: Place) -> None:
         os.write(release, bytes(5001))
         print(ended(first))
     """)
-        == "EAGAIN True\n0\n0"
-    )
+    assert said == "EAGAIN True\n0\n0"
 
 
 def test_permissions_bite_as_they_do_outside(place: Place) -> None:
@@ -416,12 +396,10 @@ def test_permissions_bite_as_they_do_outside(place: Place) -> None:
     plain = subprocess.run(
         place.command("-c", textwrap.dedent(read)), cwd=place.base / "outside", capture_output=True, text=True
     )
-    assert (
-        place.run(f"""
+    said = place.run(f"""
         print(run(lambda: subprocess.run([sys.executable, "-c", {textwrap.dedent(read)!r}]).returncode, limits=JobLimits(processes=500)))
     """)
-        == f"{plain.stdout}0"
-    )
+    assert said == f"{plain.stdout}0"
 
 
 def test_parts_can_be_switched_off(place: Place) -> None:
@@ -457,14 +435,7 @@ def test_a_command_waits_for_no_slow_import() -> None:
 
 def test_a_command_runs_in_a_world_and_is_seen_to_end_as_it_did(place: Place) -> None:
     def run(*command: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            isolated(place, *command),
-            cwd=place.root,
-            env=place.environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = place.done(isolated(place, *command))
         return done.returncode, done.stdout, done.stderr
 
     assert run("sh", "-c", "cat file; echo x > file; exit 7") == (7, "copy's", "")
@@ -524,7 +495,5 @@ def test_where_the_kernel_refuses_nothing_is_changed(place: Place) -> None:
     source = REFUSED.format(
         here=str(place.base), root=str(place.root), copy=place.path("copy"), layers=place.path("layers")
     )
-    done = subprocess.run(
-        place.command("-c", source), env=place.environment(), cwd=place.root, capture_output=True, text=True
-    )
+    done = place.done(place.command("-c", source))
     assert done.stdout.splitlines() == ["[] ['mount']", "unshare: No space left on device True"], done.stderr

@@ -7,15 +7,7 @@ from typing import Any
 from msp_bridge.python_engine.programs.baseline import Baseline
 from msp_bridge.python_engine.programs.likely_killers import LikelyKillers
 
-TESTS = [
-    "t.py::other",
-    "t.py::row[1]",
-    "t.py::row[2]",
-    "t.py::slow",
-    "t.py::runs_it",
-    "t.py::near",
-    "t.py::fails_alone",
-]
+TESTS = [f"t.py::{name}" for name in ["other", "row[1]", "row[2]", "slow", "runs_it", "near", "fails_alone"]]
 OTHER, ROW_1, ROW_2, SLOW, RUNS_IT, NEAR, FAILS_ALONE = range(len(TESTS))
 MUTANT: Any = SimpleNamespace(path="m.py", place="m.py:f", left_out=(), change=SimpleNamespace(lines=[2]))
 
