@@ -30,9 +30,10 @@ class ResultsOnDisk:
 
     def load(self) -> list[LastResult]:
         """Read them. Raises ConfigurationError."""
-        known, self._seen = KnownResults(self.root), self._look()
+        known, kept = KnownResults(self.root), self._look_at_kept()
+        self._seen = kept + self._look_at_sources()
         self._sources = tuple(self.root / path for path in known.report["files"])
-        self._seen = self._look()  # before the files are read: what comes later is seen by the next look
+        self._seen = kept + self._look_at_sources()  # each before it is read: the next look sees what comes later
         return known.wanted(self.paths, mutator=self.mutator)
 
     def fresh(self, results: Sequence[Result]) -> list[LastResult]:
@@ -42,16 +43,18 @@ class ResultsOnDisk:
 
     def changed(self) -> bool:
         """Whether `load` could find other results than the last time."""
-        return self._look() != self._seen
+        return self._look_at_kept() + self._look_at_sources() != self._seen
 
     def accept(self, last: LastResult, reason: str) -> None:
         """Accept a survivor. Raises ConfigurationError."""
         if not KnownResults(self.root).accept([last], reason):
             raise CommandLineError("it is accepted already")
 
-    def _look(self) -> Look:
-        runs = KnownResults(self.root).kept.directory
-        return tuple(_state(file) for file in (runs, self.root / ACCEPTED, *self._sources))
+    def _look_at_kept(self) -> Look:
+        return _state(KnownResults(self.root).kept.directory), _state(self.root / ACCEPTED)
+
+    def _look_at_sources(self) -> Look:
+        return tuple(map(_state, self._sources))
 
 
 def _state(file: Path) -> Look:

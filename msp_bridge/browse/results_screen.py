@@ -82,6 +82,7 @@ class ResultsScreen(Screen[None]):
         self._detailed = ""  # the row whose text is shown
         self._fresh: dict[str, LastResult] = {}  # of the test that runs, by id
         self._unshown = False  # whether some of them are not shown yet
+        self._loading = False
         self._doing = ""  # what the test does
         self._due = 0  # how many results it will have, as far as is known
 
@@ -293,14 +294,20 @@ class ResultsScreen(Screen[None]):
             self._reload()
 
     def _reload(self) -> None:
-        self.run_worker(self._load(), exclusive=True)
+        if not self._loading:  # else what has changed since is found after it
+            self._loading = True
+            self.run_worker(self._load())
 
     async def _load(self) -> None:
         try:
             results = await asyncio.to_thread(self._disk.load)
+            while self._disk.changed():
+                results = await asyncio.to_thread(self._disk.load)
         except BridgeError as error:
             self.notify(str(error), severity="error", markup=False)
             return
+        finally:
+            self._loading = False
         self._listing = self._listing.followed_by(results).with_results(self._fresh)
         self._show()
         self.refresh_bindings()

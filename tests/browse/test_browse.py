@@ -10,8 +10,10 @@ from support.browsing import browsing, pressed, shown
 from support.kept import KeptProject
 
 from msp_bridge.browse.listing import Filter
+from msp_bridge.browse.loading import ResultsOnDisk
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Status
+from msp_bridge.reports.accepted import AcceptedSurvivors
 
 KILLED, SURVIVED, NO_COVERAGE = Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE
 
@@ -45,6 +47,26 @@ async def test_what_the_tests_miss_is_shown_first_with_its_change_and_its_tests(
         assert "a.py" not in found
         await pressed(pilot, "n", "n")
         await shown(pilot, "reason\n  \\x1b[2Jno test\n")
+
+
+def test_what_changes_while_the_results_are_read_is_found_by_the_next_look(
+    project: KeptProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = ResultsOnDisk(project.root)
+    survivor = next(last for last in disk.load() if last.result.status is SURVIVED)
+    read = AcceptedSurvivors.of
+
+    def read_before_it_changes(root: Path) -> AcceptedSurvivors:
+        monkeypatch.setattr(AcceptedSurvivors, "of", read)
+        accepted = read(root)
+        disk.accept(survivor, "no use")
+        return accepted
+
+    monkeypatch.setattr(AcceptedSurvivors, "of", read_before_it_changes)
+    disk.load()
+    assert disk.changed()
+    assert [last.result.status for last in disk.load()].count(Status.IGNORED) == 1
+    assert not disk.changed()
 
 
 async def test_every_key_of_the_footer_fits_into_80_columns(project: KeptProject) -> None:

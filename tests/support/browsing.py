@@ -15,7 +15,7 @@ from msp_bridge.browse.retesting import Retesting
 from msp_bridge.workspace.workspace import Workspace
 
 SIZE = (80, 24)  # the smallest terminal that counts
-LOOKS = 12_000  # 10 ms apart, until the screen has what is waited for: on a busy machine a program takes long to start
+LOOKS = 6_000  # 10 ms apart, until the screen has what is waited for: on a busy machine each takes longer
 
 
 def screen(app: App[None]) -> str:
@@ -58,5 +58,6 @@ async def browsing(
     disk = ResultsOnDisk(root)
     async with contextlib.aclosing(Retesting(root, partial(Workspace.open, root))) as retesting:
         program = Browser(disk, disk.load(), retesting, filter or Filter())
+        setattr(program, "NOTIFICATION_TIMEOUT", 600)  # noqa: B010 (a constant) on a busy machine 5 s pass unseen
         async with program.run_test(size=size, notifications=True) as pilot:
             yield pilot
