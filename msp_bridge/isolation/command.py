@@ -66,9 +66,7 @@ def main(options: dict[str, Any]) -> NoReturn:
         _say(f"no world of its own: {refusal}")
         os._exit(NO_WORLD)
     _, status = os.waitpid(pid, 0)
-    if namespace is not None:
-        namespace.end()
-    world.forget(pid)
+    world.end_child(pid, namespace)
     world.end()
     code = os.waitstatus_to_exitcode(status)
     os._exit(code if code >= 0 else BY_SIGNAL - code)

@@ -168,9 +168,9 @@ def set_capabilities(wanted: Sequence[int]) -> None:
     """Have no capabilities but those of `wanted`, sets in the order of `Capabilities`."""
     effective, permitted, inheritable, bounding = wanted
     if not os.geteuid():  # only root gets the bounding set's capabilities by running a program
-        for number in range(64):
-            if not bounding >> number & 1:
-                with contextlib.suppress(OSError):  # beyond the last one that this kernel knows
+        with contextlib.suppress(OSError):  # beyond the last one that this kernel knows
+            for number in range(64):
+                if not bounding >> number & 1:
                     prctl(CAPBSET_DROP, number)
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     sets = (effective, permitted, inheritable)

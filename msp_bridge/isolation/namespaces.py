@@ -40,7 +40,7 @@ from collections.abc import Collection, Mapping, Sequence
 from . import descendants, kernel
 from .layers import Descriptors, Layers, PartRefused, below, refused_as
 from .limits import JobLimits
-from .process_namespace import NamespaceMaker, ProcessNamespace, continue_as_first
+from .process_namespace import ProcessNamespace, continue_as_first
 
 __all__ = ["PARTS", "HostWorld", "JobLimits", "PartRefused", "enter_host", "probe"]
 
@@ -63,28 +63,36 @@ class HostWorld:
         self.covered = ""  # leads to what stood at `root` before the copy did; not in children
         self._covered = -1
         self._capabilities: kernel.Capabilities = (0, 0, 0, 0)
-        self._maker: NamespaceMaker | None = None  # where "pid" is among the parts; not in children
+        self._namespaces: list[ProcessNamespace] = []  # not in children
 
     @property
     def processes(self) -> frozenset[int]:
-        """Children of the host that belong to the world."""
-        return frozenset() if self._maker is None else frozenset({self._maker.pid})
+        """Children of this process that belong to the world."""
+        return frozenset(namespace.init for namespace in self._namespaces)
 
     def fork(self, parts: Collection[str]) -> tuple[int, ProcessNamespace | None]:
         """Fork a process that is to enter a child's world, in the host or in a fork of it. Raises OSError.
 
-        The pid, which is 0 in the child, and the process namespace, if "pid" is among the `parts`. After it has ended:
-        `ProcessNamespace.end`, `forget`.
+        The pid, which is 0 in the child, and the process namespace, if "pid" is among the `parts`. When it has been
+        waited for, `end_child` gets both.
         """
-        namespace = self._maker.take() if self._maker is not None and "pid" in self.parts & frozenset(parts) else None
-        pid = os.fork() if namespace is None else namespace.fork()
+        in_namespace = "pid" in self.parts & frozenset(parts)
+        pid, namespace = self._fork_in_namespace(frozenset(parts)) if in_namespace else (os.fork(), None)
         if pid == 0:
-            if self._maker is not None:
-                self._maker.close()
-                self._maker = None
-            if namespace is not None:
-                namespace.close()
+            for each in self._namespaces:
+                each.close()
+            self._namespaces = []
         return pid, namespace
+
+    def _fork_in_namespace(self, parts: frozenset[str]) -> tuple[int, ProcessNamespace]:
+        """In one that is free, and has served for the same `parts`: it keeps the limits of these. Else in a new one."""
+        for namespace in [each for each in self._namespaces if each.is_free and each.parts == parts]:
+            try:
+                return namespace.fork(), namespace
+            except OSError:  # somebody has killed its first process
+                self._end(namespace)
+        self._namespaces.append(namespace := ProcessNamespace(parts))
+        return namespace.fork(), namespace
 
     def enter_child(self, parts: Collection[str], limits: JobLimits | None = None) -> None:
         """Enter, in a process with a single thread that `fork` has made for these `parts`.
@@ -117,15 +125,30 @@ class HostWorld:
         kernel.restrict_capabilities(self._capabilities)
         limits.set_for_process()
 
-    def forget(self, child: int) -> None:
-        """Erase what a child that was waited for has written, where it isn't in memory."""
+    def end_child(self, child: int, namespace: ProcessNamespace | None) -> None:
+        """End what a child that was waited for has left in its namespace, and erase what it wrote outside of memory.
+
+        A later child gets the namespace.
+        """
+        if namespace is not None:
+            namespace.clear()
+            if not namespace.is_free:
+                self._end(namespace)
         self.layers.forget(child)
+
+    def keep_free(self, count: int) -> None:
+        """End the process namespaces that no child has, but for so many."""
+        for namespace in [each for each in self._namespaces if each.is_free][count:]:
+            self._end(namespace)
 
     def end(self) -> None:
         """End the processes that belong to the world, and with them all children that have the part "pid"."""
-        if self._maker is not None:
-            self._maker.end()
-            self._maker = None
+        while self._namespaces:
+            self._end(self._namespaces[-1])
+
+    def _end(self, namespace: ProcessNamespace) -> None:
+        namespace.end()
+        self._namespaces.remove(namespace)
 
     def _become_host(self) -> None:
         """Raises PartRefused("mount")."""
@@ -182,11 +205,6 @@ class HostWorld:
             return False
         return True
 
-    def _start_maker(self) -> None:
-        """Raises PartRefused("pid")."""
-        with refused_as("pid"):
-            self._maker = NamespaceMaker()
-
     # which parts are permitted
 
     def _narrow(self) -> None:
@@ -228,15 +246,11 @@ class HostWorld:
         answer = b""
         try:
             self._become_host()
-            if "pid" in parts:
-                self._start_maker()
             with refused_as("pid"):
                 child, namespace = self.fork(parts)
             if child:
                 os.waitpid(child, 0)
-                if namespace is not None:
-                    namespace.end()
-                self.forget(child)
+                self.end_child(child, namespace)
                 self.end()
                 answer = b""
             else:
@@ -298,8 +312,6 @@ def enter_host(
     world.layers.overlays = "overlay" in world.parts
     world._narrow()
     world._become_host()
-    if "pid" in world.parts:
-        world._start_maker()
     return world
 
 

@@ -67,13 +67,11 @@ def _run(world: HostWorld, question: dict[str, Any], become: Become) -> dict[str
         if not in_time:
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
-        if namespace is not None:
-            namespace.end()
         descendants.end_strays(world.processes)
+        world.end_child(pid, namespace)
         _drain(output, printed)
     finally:
         os.close(output)
-        world.forget(pid)
     code = os.waitstatus_to_exitcode(status)
     return {
         "code": (code if code >= 0 else 128 - code) if in_time else None,

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import aclosing
 
@@ -50,8 +51,12 @@ def lasting(host: int) -> set[int]:
 
 
 def worlds(host: int) -> int:
-    """How many mutants have one: those that are tested, and those for which a process was forked ahead."""
-    return len({namespace(pid) for pid in below(host)} - {"", namespace(host)})
+    """How many mutants have one: those that are tested, and those for which a process was forked ahead.
+
+    Each has the first process of its namespace, and others; that one may also wait alone for the next mutant.
+    """
+    counts = Counter(namespace(pid) for pid in below(host))
+    return sum(count > 1 for name, count in counts.items() if name not in ("", namespace(host)))
 
 
 async def waiting_worlds(host: int) -> int:

@@ -41,9 +41,7 @@ def child(body, parts=None, limits=None):
 def ended(child):
     pid, namespace = child
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if namespace is not None:
-        namespace.end()
-    world.forget(pid)
+    world.end_child(pid, namespace)
     return code
 def run(body, parts=None, limits=None):
     return ended(child(body, parts, limits))
@@ -378,6 +376,39 @@ def test_one_childs_fork_bomb_does_not_hinder_another(place: Place) -> None:
         print(ended(first))
     """)
     assert said == "EAGAIN True\n0\n0"
+
+
+def test_a_process_namespace_serves_children_of_the_same_parts_one_after_another(place: Place) -> None:
+    """The largest pid, by which processes are limited, is one of the namespace."""
+    assert (
+        place.run("""
+        found = []
+        def look():
+            namespace = os.stat("/proc/self/ns/pid").st_ino
+            os.write(writer, f"{os.getpid()} {namespace} {Path('/proc/sys/kernel/pid_max').read_text()}".encode())
+        reader, writer = os.pipe()
+        for parts, limits in [(world.parts | {"limits"}, JobLimits(processes=200)), (world.parts, None)] * 2:
+            run(look, parts, limits)
+            pid, namespace, pids = os.read(reader, 1000).split()
+            found.append((int(pid), namespace, pids))
+        first, second, third, fourth = found
+        assert first[1] == third[1] != second[1] == fourth[1], found
+        assert first[0] < third[0] and first[2] == third[2] and second[2] == fourth[2], found
+        if os.geteuid() == 0 and tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 14):
+            assert int(first[2]) == 500 < int(second[2]), found
+        for init in world.processes:
+            os.kill(init, signal.SIGKILL)
+        run(look)
+        assert os.read(reader, 1000).split()[1] not in (third[1], fourth[1])
+        left = world.processes
+        world.keep_free(1)
+        assert len(left) == len(world.processes) + 1, left
+        world.end()
+        assert not world.processes
+        print("as it should be")
+    """)
+        == "as it should be"
+    )
 
 
 def test_permissions_bite_as_they_do_outside(place: Place) -> None:

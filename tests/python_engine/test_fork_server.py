@@ -11,7 +11,7 @@ from msp_bridge.python_engine.programs.fork_server import ForkServer
 from msp_bridge.python_engine.programs.forked import Forked
 from msp_bridge.python_engine.programs.server_connection import ServerConnection
 from msp_bridge.python_engine.programs.fork_servers import ServerProcess
-from msp_bridge.isolation.process_namespace import NamespaceMaker
+from msp_bridge.isolation.process_namespace import ProcessNamespace
 
 STATE = ["first"]
 
@@ -19,14 +19,16 @@ STATE = ["first"]
 class World:
     '''Of process namespaces alone, and without these for jobs that share it.'''
 
-    def __init__(self):
-        self.maker = NamespaceMaker()
+    processes = frozenset()
 
     def fork(self, parts):
         if "shared" in parts:
             return os.fork(), None
-        namespace = self.maker.take()
-        return namespace.fork(), namespace
+        namespace = ProcessNamespace()
+        pid = namespace.fork()
+        if pid == 0:
+            namespace.close()
+        return pid, namespace
 
     def enter(self, scratch, parts):
         self.entered = os.readlink("/proc/thread-self")
@@ -41,15 +43,20 @@ class World:
     def shares_memory(self):
         return False
 
-    def after_job(self, pid, *, guarded):
+    def after_job(self, pid, namespace, *, guarded):
+        if namespace is not None:
+            namespace.end()
+
+    def keep_free(self, count):
         pass
 
 
 try:
-    world = World()
+    ProcessNamespace().end()
 except OSError as error:
     print("refused:", error)
     sys.exit()
+world = World()
 
 
 def serve(channel):
@@ -95,8 +102,18 @@ def started():
 
 
 def children(pid):
+    '''But for the first ones of process namespaces.'''
     with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split()]
+        return [int(child) for child in file.read().split() if number_within(child) != "1"]
+
+
+def number_within(pid):
+    '''That it has in its namespace.'''
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            return next((line.split()[-1] for line in file if line.startswith("NSpid")), None)
+    except OSError:
+        return None
 
 
 server = started()

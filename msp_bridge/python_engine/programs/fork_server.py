@@ -130,6 +130,8 @@ class ForkServer:
             if not job.kill_reason and job.is_over():
                 self._kill(job, "timeout")
         self._reap()
+        if not self._running:
+            self._world.keep_free(1)
         if self._waiting is not None and not self._waiting.serves(self._waiting.parts):
             self._discard()
         return True
@@ -205,8 +207,6 @@ class ForkServer:
         descendants.die_with_parent()
         for process in self._running.values():
             process.channel.close()
-            if process.namespace is not None:
-                process.namespace.close()
         if separated:
             os.setsid()
         else:
@@ -279,10 +279,11 @@ class ForkServer:
             self._answer(job, code)
 
     def _discard(self) -> None:
-        """End the process that waits."""
+        """End the process that waits, and the process namespaces that wait for one."""
         process, self._waiting = self._waiting, None
         if process is not None:
             self._end(process)
+        self._world.keep_free(0)
 
     def _end(self, process: JobProcess) -> None:
         """End a process that has no job."""
@@ -293,12 +294,10 @@ class ForkServer:
 
     def _clear(self, process: JobProcess) -> None:
         """A process was reaped: end what it left behind, and delete its directory."""
-        if process.namespace is not None:  # none of its processes has become a child of this one
-            process.namespace.end()
-        else:
+        if process.namespace is None:  # else none of its processes has become a child of this one
             waiting = set() if self._waiting is None else {self._waiting.pid}
-            descendants.end_strays(self._before | self._running.keys() | waiting)
-        self._world.after_job(process.pid, guarded=process.guarded)
+            descendants.end_strays(self._before | self._running.keys() | waiting | self._world.processes)
+        self._world.after_job(process.pid, process.namespace, guarded=process.guarded)
         process.erase()
 
     def _answer(self, job: JobProcess, code: int) -> None:

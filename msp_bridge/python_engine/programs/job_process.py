@@ -82,8 +82,8 @@ class JobProcess:
         if now < self.looks:
             return now >= self.deadline
         self.looks = now + self.look_s
-        roots = [self.pid] if self.namespace is None else [self.pid, self.namespace.init]  # which has the orphans
-        seconds, ended = descendants.cpu_seconds(roots), self.ended.now
+        orphans = () if self.namespace is None else descendants.children(self.namespace.init)
+        seconds, ended = descendants.cpu_seconds([self.pid, *orphans]), self.ended.now
         if ended != self.current.number:
             self.current = CurrentTest(ended, seconds, now)
         spent = (seconds - self.current.cpu_s, self.cpu_limits), (now - self.current.since, self.test_limits)

@@ -111,7 +111,7 @@ class World:
 
     @property
     def processes(self) -> frozenset[int]:
-        """Children of the host that belong to the world."""
+        """Children of this process that belong to the world."""
         return frozenset() if self._isolated is None else self._isolated.processes
 
     def fork(self, parts: Collection[str]) -> tuple[int, ProcessNamespace | None]:
@@ -129,6 +129,11 @@ class World:
         yield Journal(self.place, self.pristine, f"{kept}-tree")
         if "tmp" not in parts:
             yield Journal(self._temporary, f"{kept}-tmp", f"{kept}-tmp", left_alone=SCRATCH)
+
+    def keep_free(self, count: int) -> None:
+        """In a fork server: end the process namespaces that no job has, but for so many."""
+        if self._isolated is not None:
+            self._isolated.keep_free(count)
 
     def enter(self, scratch: Path, parts: Collection[str]) -> None:
         """In a forked process: separate it from all others, and make its directory `scratch`.
@@ -165,10 +170,10 @@ class World:
         if mutant is not None:
             mutant.put()
 
-    def after_job(self, job: int, *, guarded: bool) -> None:
-        """In a fork server: erase what a job that has ended has written. `job` is its process id."""
+    def after_job(self, job: int, namespace: ProcessNamespace | None, *, guarded: bool) -> None:
+        """In a fork server: a job has ended. End what it has left, and erase what it has written. `job` is its pid."""
         if self._isolated is not None:
-            self._isolated.forget(job)
+            self._isolated.end_child(job, namespace)
         if self._journals and not guarded:
             for journal in self._journals:
                 journal.undo()
