@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import ssl
 import sys
 import tempfile
 from collections import Counter
@@ -12,16 +11,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-import trustme
 from attrs import define, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.dialects import Report, Speech, Talker, every_dialect, every_protocol, opened, spoken_to
 from support.msp_client import LONG, Refused, framed
 from support.servers import DIGIT, LOOK, ScriptedProject, environment, mutants_of, over_memory, until
-from support.socket_servers import TOKEN, certificate_files, socket_server, the_token
+from support.socket_servers import TOKEN, socket_server, the_token, tls_of_both
 
-from msp_bridge.access.credentials import server_tls
 from msp_bridge.dialects.dialect import load
 from msp_bridge.text import UNSAFE
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -86,9 +83,7 @@ async def test_a_client_that_reads_nothing_stops_its_tool_and_leaves_at_once(
 async def test_a_token_and_tls_are_wanted_first(speech: Speech, project: ScriptedProject, tmp_path: Path) -> None:
     project.write("a.py", "1")
     speech.root = project.root
-    authority, client_tls = trustme.CA(), ssl.create_default_context()
-    authority.configure_trust(client_tls)
-    tls = server_tls(*certificate_files(authority, tmp_path))
+    tls, client_tls = tls_of_both(tmp_path)
     async with socket_server(project, dialect=load(speech.name), token=the_token(tmp_path), tls=tls) as server:
         unauthenticated = Talker((await server.connect(client_tls)).wire)
         with pytest.raises(Refused) as refused:

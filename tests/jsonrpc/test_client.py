@@ -144,20 +144,17 @@ write(frame({"id": read()["id"], "result": "the next one"}))
 """
 
 
-async def test_a_conversation_that_was_closed_can_be_cancelled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["closed", "its task cancelled"])
+async def test_a_conversation_that_was_broken_off_can_be_cancelled(end: str, tmp_path: Path) -> None:
     async with tool(tmp_path, CANCELLABLE) as client:
-        async with contextlib.aclosing(client.stream("mutationTest", {})) as messages:
-            await anext(messages)
+        if end == "closed":
+            async with contextlib.aclosing(client.stream("mutationTest", {})) as messages:
+                await anext(messages)
+        else:
+            asking = asyncio.create_task(client.request("mutationTest", {}))
+            await asyncio.sleep(0.05)
+            await cancelled(asking)
         assert client.busy
-        assert await client.cancel(60)
-        assert await client.request("discover", {}) == "the next one"
-
-
-async def test_a_conversation_whose_task_was_cancelled_can_be_cancelled(tmp_path: Path) -> None:
-    async with tool(tmp_path, CANCELLABLE) as client:
-        asking = asyncio.create_task(client.request("mutationTest", {}))
-        await asyncio.sleep(0.05)
-        await cancelled(asking)
         assert await client.cancel(60)
         assert await client.request("discover", {}) == "the next one"
 

@@ -43,7 +43,7 @@ def test_every_status_is_valid(project: Path, status: Status) -> None:
     assert made["files"]["src/shop.py"]["mutants"][0]["status"] == status.value
 
 
-def test_a_full_result_keeps_all_fields(project: Path) -> None:
+def test_a_full_result_keeps_all_fields_and_its_tests_are_listed_under_their_file(project: Path) -> None:
     result = Result(
         mutant(),
         Status.KILLED,
@@ -70,13 +70,9 @@ def test_a_full_result_keeps_all_fields(project: Path) -> None:
             "testsCompleted": 1,
         }
     ]
-
-
-def test_each_test_that_a_result_names_is_listed_under_its_file(project: Path) -> None:
-    made = valid_report(project, Result(mutant(), Status.KILLED, killed_by=("tests/test_shop.py::test_a",)))
-    assert made["testFiles"] == {
-        "tests/test_shop.py": {"tests": [{"id": "tests/test_shop.py::test_a", "name": "test_a"}]}
-    }
+    names = ("test_a", "test_b[x::y]")
+    listed = [{"id": f"tests/test_shop.py::{name}", "name": name} for name in names]
+    assert made["testFiles"] == {"tests/test_shop.py": {"tests": listed}}
 
 
 def test_the_source_is_as_it_stands_in_the_file(project: Path) -> None:

@@ -18,15 +18,17 @@ from msp_bridge.jsonrpc.streams import KEEPALIVE, SocketStream
 VERSION = {"version": "0.4.0"}
 
 
+@pytest.mark.parametrize("token", [False, True], ids=["without a token", "with a token"])
 async def test_one_client_too_many_is_rejected_until_another_leaves(
-    project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
+    token: bool, project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(gate, "MAX_CLIENTS", 2)
-    async with socket_server(project) as server:
-        clients = [await server.connect() for _ in range(2)]
+    async with socket_server(project, token=the_token(tmp_path) if token else None) as server:
+        comes = server.authenticated if token else server.connect
+        clients = [await comes() for _ in range(2)]
         for client in clients:
             assert await client.request("configure") == VERSION
-        refused = await server.connect()
+        refused = await comes()
         answer = await refused.receive()
         assert answer == {
             "jsonrpc": "2.0",
@@ -41,7 +43,7 @@ async def test_one_client_too_many_is_rejected_until_another_leaves(
         assert await clients[1].request("configure") == VERSION
         await clients[0].wire.aclose()
         assert await clients[0].ended() == b""
-        again = await server.connect()
+        again = await comes()
         assert await again.request("configure") == VERSION
 
 
@@ -68,18 +70,6 @@ async def test_a_burst_of_clients_with_the_token_is_served(project: ScriptedProj
         for client in await burst(server, gate.MAX_CLIENTS, both):
             assert (await client.answer(1))["result"] == {}
             assert (await client.answer(2))["result"] == VERSION
-
-
-async def test_clients_are_counted_with_a_token_too(
-    project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    monkeypatch.setattr(gate, "MAX_CLIENTS", 1)
-    async with socket_server(project, token=the_token(tmp_path)) as server:
-        first = await server.authenticated()
-        second = await server.authenticated()
-        assert (await second.receive())["error"]["code"] == -32000
-        assert await second.ended() == b""
-        assert await first.request("configure") == VERSION
 
 
 @pytest.mark.parametrize("channel", ["stdio", "tcp"])

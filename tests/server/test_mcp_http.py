@@ -2,20 +2,17 @@
 
 import asyncio
 import re
-import ssl
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-import trustme
 from mcp import MCPError
 from support.mcp_http import HttpServer, calling, hanging, http_server, session_of, structured
 from support.msp_client import LONG
 from support.servers import ScriptedProject, launched, until
-from support.socket_servers import certificate_files, token_file
+from support.socket_servers import tls_of_both, token_file
 
-from msp_bridge.access.credentials import server_tls
 from msp_bridge.mcp import running_calls
 from msp_bridge.mcp.running_calls import RunningCalls
 
@@ -154,10 +151,7 @@ async def test_one_call_too_many_is_an_error(
 
 
 async def test_over_https_with_a_certificate(project: ScriptedProject, tmp_path: Path) -> None:
-    authority = trustme.CA()
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
-    tls = server_tls(*certificate_files(authority, tmp_path))
+    tls, trusting = tls_of_both(tmp_path)
     async with http_server(project, tmp_path, tls) as server, server.agent(verify=trusting) as client:
         assert (await answer_of(client, "survivors"))["tested"] == 0
 

@@ -18,12 +18,6 @@ def mode(directory: Path) -> int:
     return stat.S_IMODE(directory.stat().st_mode)
 
 
-def test_what_is_made_is_for_this_user_alone(tmp_path: Path) -> None:
-    cache = tmp_path / "home" / "project-1"
-    make_private(cache, tmp_path)
-    assert mode(cache) == 0o700
-
-
 def test_what_others_may_write_into_is_closed_to_them(tmp_path: Path) -> None:
     cache = tmp_path / "home" / "project-1"
     cache.mkdir(parents=True)
@@ -39,7 +33,7 @@ def test_every_directory_that_is_made_on_the_way_is_for_this_user_alone(tmp_path
         make_private(tmp_path / "a" / "b" / "home" / "project-1", tmp_path)
     finally:
         os.umask(before)
-    assert [mode(tmp_path / below) for below in ("a", "a/b", "a/b/home")] == [0o700] * 3
+    assert [mode(tmp_path / below) for below in ("a", "a/b", "a/b/home", "a/b/home/project-1")] == [0o700] * 4
 
 
 @as_root

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
-from support.msp_client import LONG, Client, Refused, framed
+from support.msp_client import LONG, Client, framed
 from support.servers import DIGIT, LOOK, ScriptedProject, launched
-from support.socket_servers import TOKEN, SocketServer, certificate_files, socket_server, the_token
+from support.socket_servers import TOKEN, SocketServer, socket_server, the_token, tls_of_both
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from msp_bridge.access import gate
-from msp_bridge.access.credentials import server_tls
 from msp_bridge.jsonrpc import streams
 from msp_bridge.jsonrpc.framing import FrameDecoder
 from msp_bridge.jsonrpc.websocket import WebSocketFraming
@@ -79,14 +77,11 @@ async def test_a_session_over_websocket(project: ScriptedProject) -> None:
 
 async def test_over_websocket_a_token_and_tls_are_wanted_first(project: ScriptedProject, tmp_path: Path) -> None:
     project.write("a.py", "1")
-    authority, client_tls = trustme.CA(), ssl.create_default_context()
-    authority.configure_trust(client_tls)
-    tls = server_tls(*certificate_files(authority, tmp_path))
+    tls, client_tls = tls_of_both(tmp_path)
     async with server_of(project, token=the_token(tmp_path), tls=tls) as server:
         async with connected(server.port, client_tls) as unauthenticated:
-            with pytest.raises(Refused, match="needs a token") as refused:
-                await unauthenticated.request("configure")
-            assert refused.value.code == -32000
+            code, message = await unauthenticated.refused("configure")
+            assert (code, "needs a token" in message) == (-32000, True)
             assert await unauthenticated.ended() == b""
             assert unauthenticated.wire.connection.close_code == 1008  # type: ignore[attr-defined]
         async with connected(server.port, client_tls) as client:

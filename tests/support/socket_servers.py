@@ -11,7 +11,7 @@ import trustme
 from attrs import field, frozen
 
 from msp_bridge.access.addresses import Addresses
-from msp_bridge.access.credentials import Token
+from msp_bridge.access.credentials import Token, server_tls
 from msp_bridge.access.gate import ConnectionGate
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.dialects.dialect import Dialect
@@ -108,3 +108,10 @@ def certificate_files(authority: trustme.CA, directory: Path) -> tuple[Path, Pat
     certificate.private_key_pem.write_to_path(key)
     key.chmod(0o600)
     return chain, key
+
+
+def tls_of_both(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """For a server of this machine, and for a client that trusts it alone."""
+    authority, trusting = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(trusting)
+    return server_tls(*certificate_files(authority, directory)), trusting
