@@ -96,6 +96,34 @@ async def test_the_next_server_knows_that_too(tmp_path: Path) -> None:
         assert left_out(trial) == {"text", "inspect", "lines", "grep", "size", "files"}
 
 
+async def test_a_test_that_refuses_functions_for_paths_passes(tmp_path: Path) -> None:
+    """Where an event loop runs, blockbuster does so: nothing that looks at what a test reads and starts calls them."""
+    test = """import linecache
+import os
+import subprocess
+from pkg import core
+
+
+def refused(*_, **__):
+    raise AssertionError("blocks")
+
+
+def test_two(monkeypatch):
+    with monkeypatch.context() as patched:
+        for module, name in ((os.path, "abspath"), (os.path, "realpath"), (os, "lstat")):
+            patched.setattr(module, name, refused)
+        linecache.getlines(core.__file__)
+        open("pkg/core.py").close()
+        assert os.listdir("pkg")
+        assert subprocess.run(["/bin/echo", "pkg/core.py"], stdout=subprocess.DEVNULL).returncode == 0
+    assert core.two(1) == 3
+"""
+    async with Trial.of({**FILES, "tests/test_core.py": test.encode()}, tmp_path) as trial:
+        results = await trial.test()
+        assert list(trial.notices) == []
+        assert killers(results) == {"tests/test_core.py::test_two"}
+
+
 async def test_that_hypothesis_reads_all_sources_for_constants_says_nothing_of_the_tests(tmp_path: Path) -> None:
     test = """import os
 from hypothesis import given, strategies

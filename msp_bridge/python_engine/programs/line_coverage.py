@@ -40,6 +40,7 @@ import pytest
 from .imports import TOOL, monitoring
 from .late_imports import LateImports, Line, Lines
 from .live_code import FUNCTION, LiveFunctions, all_nested, in_pairs
+from .own_paths import PATHS
 from .process_starts import PROCESSES, note_starts
 from .text_reads import TEXT, TextReads
 
@@ -197,17 +198,17 @@ def _watch_processes(roots: Sequence[str], note: Callable[[], None]) -> None:
 def _leads_to(roots: tuple[str, ...], directory: str, argument: str) -> bool:
     path = argument.rpartition("=")[2]  # of an option
     try:
-        real = os.path.realpath(os.path.join(directory, path))
+        real = PATHS.realpath(PATHS.join(directory, path))
     except ValueError:  # an argument that the kernel refuses
         return False
-    return bool(path) and os.path.join(real, "").startswith(roots) and os.path.exists(real)
+    return bool(path) and PATHS.join(real, "").startswith(roots) and PATHS.exists(real)
 
 
 def _may_run_python(names: Sequence[str]) -> bool:
-    own = os.path.dirname(sys.executable)
+    own = PATHS.dirname(sys.executable)
     return any(
-        "python" in os.path.basename(name) or name.startswith(own + os.sep) or name == "-c" for name in names
-    ) or any(os.path.exists(os.path.join(own, name)) for name in names[:2] if name and os.sep not in name)
+        "python" in PATHS.basename(name) or name.startswith(own + os.sep) or name == "-c" for name in names
+    ) or any(PATHS.exists(PATHS.join(own, name)) for name in names[:2] if name and os.sep not in name)
 
 
 class TestCoverage:

@@ -23,6 +23,7 @@ from typing import Any
 
 from .bytecode import is_current
 from .loaded_modules import file_of
+from .own_paths import PATHS
 
 TEXT = 0  # stands among the numbers of the lines that a test runs: it has read the file, or listed the directory
 REPORTS = {"from_item_and_call", "pytest_make_collect_report", "warning_record_to_str"}  # functions of pytest
@@ -65,10 +66,10 @@ class TextReads:
         """Relative to the project; None when it is none of its own files."""
         if filename.startswith("<"):
             return None
-        if not os.path.isabs(filename):
-            filename = os.path.abspath(filename)
+        if not PATHS.isabs(filename):
+            filename = PATHS.abspath(filename)
         if filename not in self._paths:
-            real = os.path.realpath(filename) + os.sep * filename.endswith(os.sep)
+            real = PATHS.realpath(filename) + os.sep * filename.endswith(os.sep)
             root = next((root for root in self._roots if real.startswith(root)), None)
             self._paths[filename] = None if root is None else real[len(root) :].replace(os.sep, "/")
         return self._paths[filename]
@@ -82,7 +83,7 @@ class TextReads:
     def _opened(self, file: Any, mode: Any, _flags: Any) -> None:
         if not isinstance(file, (str, bytes, os.PathLike)) or not os.fsdecode(file).endswith(".py"):
             return
-        if mode is None and not os.path.isabs(file):  # os.open, perhaps relative to another directory
+        if mode is None and not PATHS.isabs(file):  # os.open, perhaps relative to another directory
             self._hide()
         frames = list(_callers(sys._getframe(2)))
         if not _is_import(frames) and not any(code is self._getlines or _is_of_tools(code) for code in frames):
@@ -90,7 +91,7 @@ class TextReads:
 
     def _listed(self, directory: Any) -> None:
         if isinstance(directory, (str, bytes, os.PathLike)) and not _is_import(list(_callers(sys._getframe(2)))):
-            path = self.path(os.path.join(os.path.abspath(os.fsdecode(directory)), ""))
+            path = self.path(PATHS.join(PATHS.abspath(os.fsdecode(directory)), ""))
             if path is not None:
                 self._note(path)
 
