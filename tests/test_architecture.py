@@ -349,6 +349,19 @@ def test_every_package_is_installed() -> None:
     assert names | {"msp_bridge.docs"} == set(listed)
 
 
+def test_nothing_is_used_that_the_pythons_of_uv_do_not_have() -> None:
+    """They are built with the headers of an old kernel and an old C library."""
+    missing = {"copy_file_range", "getrandom", "memfd_create", "pidfd_open", "pidfd_send_signal"}
+    files = [file for top in ("msp_bridge", "adapters") for file in (HERE / top).rglob("*.py")]
+    used = {
+        (file.name, node.attr)
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in missing
+    }
+    assert used == set()
+
+
 def test_no_two_test_modules_have_the_same_name() -> None:
     """pytest imports them by their names alone: the second one is an error, and none of its tests runs."""
     names = Counter[str]()

@@ -7,6 +7,8 @@ import fcntl
 import os
 import stat
 
+from . import kernel
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +76,7 @@ class OpenFile:
         self.lead_to(new)
 
     def _copy(self) -> int:
-        new = os.memfd_create("copy")
+        new = kernel.open_in_memory("copy")
         os.write(new, os.pread(self.number, self.status.st_size, 0))
         return new
 

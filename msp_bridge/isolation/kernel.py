@@ -1,6 +1,8 @@
 """The calls of the Linux kernel for which Python has no function, by ctypes: mounts, namespaces, capabilities, filters.
 
 Each raises OSError with the name of the call. `why_not` says where there are none of them; `prctl` does nothing there.
+Two of them some Pythons have: the builds that uv installs were made with the headers of an older kernel
+(https://github.com/astral-sh/uv/issues/9374, https://github.com/astral-sh/uv/issues/15081).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ _NOSUID, _NODEV, _NOEXEC = 2, 4, 8
 _LOCKED = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}  # statvfs's flags to mount's, for a remount
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _CAPABILITY_VERSION_3 = 0x20080522
+_MEMFD_CLOEXEC, _PIDFD_OPEN = 1, 434  # the latter is the number of a call, on each kind of machine
 _SET_SECCOMP, _SECCOMP_MODE_FILTER, _SET_NO_NEW_PRIVS = 22, 2, 38  # of prctl
 
 # The capabilities by which root reaches the machine from within namespaces. By number, as no header is there:
@@ -65,6 +68,16 @@ def filter_calls(program: bytes) -> None:
 
     _call("prctl", _SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # else only root may
     _call("prctl", _SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(Filter(len(program) // 8, program)), 0, 0)
+
+
+def open_in_memory(name: str) -> int:
+    """Open a file that is in no directory, for reading and writing."""
+    return _call("memfd_create", name.encode(), _MEMFD_CLOEXEC)
+
+
+def open_process(pid: int) -> int:
+    """Open a descriptor that can be read once the process has ended."""
+    return _call("syscall", _PIDFD_OPEN, pid, 0)
 
 
 # mounts

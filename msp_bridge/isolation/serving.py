@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from . import descendants
+from . import descendants, kernel
 from .namespaces import HostWorld
 
 Become = Callable[[list[str], HostWorld], object]
@@ -83,7 +83,7 @@ def _run(world: HostWorld, question: dict[str, Any], become: Become) -> dict[str
 def _wait(pid: int, output: int, printed: bytearray, seconds: float | None) -> bool:
     """Read what the process prints until it ends; False if it does not end within `seconds`."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    ended = os.pidfd_open(pid)
+    ended = kernel.open_process(pid)
     waited = [ended, output]
     try:
         while True:

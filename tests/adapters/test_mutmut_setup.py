@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.mutmut import Mutmut
-from support.environments import environment
+from support.environments import environment, repair
 from support.mutmut_trial import Trial
 
-from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
+from msp_bridge.adapter import ConfigurationError, Finding, Project, Status, ToolError
 from msp_bridge.python_engine.engine import MADE_BY_TOOLS
 from msp_bridge.toolkit import Sandbox
 
 SOURCE = {"pkg/m.py": b"def f(a):\n    return a + 1\n"}
+AS_UV_INSTALLS_IT = """
+import os; [delattr(os, name) for name in ("copy_file_range", "getrandom", "memfd_create", "pidfd_open") if hasattr(os, name)]
+"""
 
 
 @pytest.mark.parametrize(
@@ -222,3 +225,16 @@ async def test_an_installation_without_what_mutmut_needs_is_an_error_and_no_faul
     async with Trial.of(files, tmp_path, python=python, here=False) as trial:
         with pytest.raises(ToolError, match="no libcst for this machine"):
             await trial.discover()
+
+
+@pytest.mark.parametrize("isolation", ["guard", "tmp,overlay,pid"])
+async def test_a_python_that_was_built_with_the_headers_of_an_old_kernel_tests_mutants(
+    tmp_path, monkeypatch, isolation
+):
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
+    python = environment(tmp_path / "venv", {"old.pth": AS_UV_INSTALLS_IT})
+    repair(python)
+    tests = b"import os\nfrom pkg.m import f\n\ndef test_f():\n    assert f(1) == (3 if hasattr(os, 'memfd_create') else 2)\n"
+    files = {**SOURCE, "pyproject.toml": b"[tool.mutmut]\nsource_paths = ['pkg']\n", "tests/test_m.py": tests}
+    async with Trial.of(files, tmp_path, python=python) as trial:
+        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}

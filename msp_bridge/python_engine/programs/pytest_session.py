@@ -16,6 +16,7 @@ import _pytest.capture
 import _pytest.logging
 import pytest
 
+from ...isolation import kernel
 from .channel import COUNTS, TargetPlan, TestCount
 from .endings import CUT
 from .imports import loaded_elsewhere
@@ -167,7 +168,7 @@ def _open_nothing_to_write() -> None:
     """Have pytest keep what it captures in memory, and its log file, where there is none, open already."""
 
     def in_memory(*, buffering: int) -> IO[bytes]:
-        return open(os.memfd_create("capture"), "w+b", buffering=buffering)
+        return open(kernel.open_in_memory("capture"), "w+b", buffering=buffering)
 
     class Log(_pytest.logging._FileHandler):
         def _open(self) -> Any:
