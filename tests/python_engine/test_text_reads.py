@@ -113,6 +113,7 @@ def test_two(monkeypatch):
         for module, name in ((os.path, "abspath"), (os.path, "realpath"), (os, "lstat")):
             patched.setattr(module, name, refused)
         linecache.getlines(core.__file__)
+        import colorsys
         open("pkg/core.py").close()
         assert os.listdir("pkg")
         assert subprocess.run(["/bin/echo", "pkg/core.py"], stdout=subprocess.DEVNULL).returncode == 0

@@ -27,6 +27,7 @@ from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
 from .loaded_modules import SITES, file_of, loaded_files
 from .made_files import made_by
+from .own_paths import PATHS
 from .process_starts import STARTS, WAYS
 from .text_reads import TextReads
 
@@ -141,7 +142,7 @@ def watch_executions(filenames: Collection[str], note: Callable[[str, types.Code
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "exec" and isinstance(code := arguments[0], types.CodeType) and code.co_filename[:1] != "<":
-            name = code.co_filename if code.co_filename in filenames else os.path.realpath(code.co_filename)
+            name = code.co_filename if code.co_filename in filenames else PATHS.realpath(code.co_filename)
             if name in filenames:
                 note(name, code)
 
