@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 
 import pytest
 
+from msp_bridge.adapter import Notice
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BaselineError, SeveralErrors, ToolError
-from msp_bridge.mcp import running_calls
+from msp_bridge.mcp import running_calls, testing
 from msp_bridge.mcp.answers import (
     MAX_CODE,
     MAX_LIST,
@@ -70,6 +72,37 @@ async def test_what_was_not_tested_goes_first_then_what_survived(tmp_path: Path)
     (tmp_path / "a.py").unlink()
     await versions.look()
     assert known.current()[0] == []
+
+
+async def test_what_came_before_a_call_was_cancelled_is_kept_also_when_files_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.py").write_text("1\n1\n")
+    versions, look, looking = FileVersions(tmp_path), FileVersions.look, asyncio.Event()
+    known, first, second = KnownMutants(versions), result(1), result(2)
+    version = await versions.look()
+    known.listed([first.mutant, second.mutant], {"a.py": None}, version)
+
+    async def first_without_end(self: FileVersions, paths: Iterable[str] = ()) -> int:
+        if not looking.is_set():
+            looking.set()
+            await asyncio.Event().wait()
+        return await look(self, paths)
+
+    async def tested() -> AsyncGenerator[Result | Notice, None]:
+        yield first
+        yield second
+
+    async def report(_progress: float, _total: float | None, _message: str) -> None:
+        pass
+
+    monkeypatch.setattr(FileVersions, "look", first_without_end)
+    monkeypatch.setattr(testing, "LOOK_S", -1.0)  # a look after each result
+    running = testing.TestRun(known, CallProgress(report)).test([first.mutant, second.mutant], version, tested())
+    task = asyncio.create_task(running)
+    await looking.wait()
+    await cancel_all([task])
+    assert known.current()[0] == [first]
 
 
 async def test_progress_increases_also_while_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

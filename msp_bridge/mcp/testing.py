@@ -151,9 +151,9 @@ class TestRun(Work):
 
     async def _ended_by_edit(self) -> bool:
         """Look at the files, and keep what has come if it is about the version of the run. Whether it must end."""
-        began, new, self._new = time.monotonic(), self._new, []
-        versions = self.known.versions
+        began, versions = time.monotonic(), self.known.versions
         await versions.look()
+        new, self._new = self._new, []  # now: a cancel of the look must lose nothing
         self.edited = versions.touched(self._version)
         self._next_look = time.monotonic() + max(LOOK_S, LOOKS * (time.monotonic() - began))
         if self._edited_code:
