@@ -114,11 +114,13 @@ class HostSlot:
 
     async def finish_measuring(self, plan: TestPlan) -> None:
         """Wait until the present host, if any, has measured all tests. Raises ToolError where that fails."""
-        if self._host is not None and self._host.is_measuring:
+        host = self._host
+        if host is not None:
             with suppress(ProcessEnded):  # the next request starts another
-                await self._host.settle()
-                if not self._host.is_prepared:
-                    await self.prepared(plan)
+                if host.is_measuring:
+                    await host.settle()
+                if not host.is_prepared:  # its measurement said nothing
+                    await self.settled(plan)
 
     async def reach(
         self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.mutmut_trial import PACKAGE, Trial
+from support.servers import until
 
 from msp_bridge.adapter import FailingTest, Result, Status
 from msp_bridge.isolation import namespaces
@@ -69,6 +70,51 @@ async def early_kill(trial: Trial, end: Path) -> Result:
             end.touch()
     assert {each.status for each in results if "survives" in (each.mutant.description or "")} == {Status.SURVIVED}
     return results[0]
+
+
+READERS = """
+import os
+import time
+from pathlib import Path
+from pkg import m
+
+
+def test_one():
+    assert m.one(1) == 2
+
+
+def test_text():
+    assert "edited" not in Path(m.__file__).read_text()
+
+
+def test_long():
+    if "edited" in Path(m.__file__).read_text():
+        while not os.path.exists({end!r}):
+            time.sleep(0.01)
+        if not os.path.exists({end!r} + ".died"):
+            Path({end!r} + ".died").touch()
+            os._exit(3)
+"""
+
+
+async def test_a_failing_test_is_told_also_where_it_is_measured_in_vain_after_the_last_kill(
+    tmp_path: Path, end: Path
+) -> None:
+    """A test ends the process that measures, once: then all tests are measured anew, within this request."""
+    tests = READERS.format(end=str(end)).encode()
+    source = {**PACKAGE, "pkg/m.py": b"def one(x):\n    return x + 1\n", "tests/test_m.py": tests}
+    async with asyncio.timeout(120), Trial.of(source, tmp_path) as trial:
+        await trial.test()
+        trial.edit("pkg/m.py", "x + 1", "x + 1  # edited")
+        mutants, left, slot = await trial.discover(), [], trial.adapter._engine._slot
+        async with aclosing(trial.adapter.test(mutants)) as stream:
+            async for item in stream:
+                left.append(item)
+                if sum(isinstance(each, Result) for each in left) == len(mutants) and not end.exists():
+                    end.touch()
+                    await until(lambda: not slot._host.is_prepared)
+        assert {each.status for each in left if isinstance(each, Result)} == {Status.KILLED}
+        assert [notice.test for notice in left if isinstance(notice, FailingTest)] == ["tests/test_m.py::test_text"]
 
 
 async def test_a_kill_waits_neither_for_all_tests_nor_is_it_lost(tmp_path: Path, end: Path) -> None:
