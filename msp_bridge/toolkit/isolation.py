@@ -66,11 +66,11 @@ MEANING |= {"pid": "processes", "ipc": "queues"}
 def wanted_isolation(environment: Mapping[str, str]) -> list[str] | None:
     """The parts to try; None: all that the machine permits.
 
-    The variable MSP_BRIDGE_ISOLATION names them, separated by commas; `off` is none of them. It is meant for finding
-    out which part a test does not pass in.
+    The variable MSP_BRIDGE_ISOLATION names them, separated by commas; `off` is none of them, and empty as good as
+    unset. It is meant for finding out which part a test does not pass in.
     """
     named = environment.get(VARIABLE)
-    if named is None:
+    if not named:
         return None
     return [] if named == "off" else [part.strip() for part in named.split(",")]
 

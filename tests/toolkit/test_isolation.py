@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.toolkit import Isolation
+from msp_bridge.toolkit import Isolation, wanted_isolation
 
 ALL, FEW = frozenset({"tmp", "overlay"}), frozenset({"overlay"})
 
@@ -30,6 +30,12 @@ async def test_the_most_parts_are_on_with_which_the_tests_pass(
 
     assert await isolation.decide(passes) is bool(passing)
     assert (isolation.wanted, tried) == (wanted, tries)
+
+
+@pytest.mark.parametrize(("value", "parts"), [("", None), ("off", []), ("overlay, pid", ["overlay", "pid"])])
+def test_the_variable_names_the_parts(value: str, parts: list[str] | None) -> None:
+    assert wanted_isolation({}) is None
+    assert wanted_isolation({"MSP_BRIDGE_ISOLATION": value}) == parts
 
 
 async def test_a_try_that_is_broken_off_decides_nothing() -> None:
