@@ -398,6 +398,7 @@ def test_a_process_namespace_serves_children_of_the_same_parts_one_after_another
             assert int(first[2]) == 500 < int(second[2]), found
         for init in world.processes:
             os.kill(init, signal.SIGKILL)
+            os.waitid(os.P_PID, init, os.WEXITED | os.WNOWAIT)  # else the next child may still be forked, and killed
         run(look)
         assert os.read(reader, 1000).split()[1] not in (third[1], fourth[1])
         left = world.processes
