@@ -1,11 +1,11 @@
-"""A process namespace for each job: whatever a mutant starts ends with it.
+"""Process namespaces, each for one job after another: whatever a mutant starts ends with it.
 
 Theory of operation
 -------------------
 The problem. The kernel ends everything in a pid namespace when its number 1 ends. A process gets into a new namespace
 only by being forked into it, and must not be number 1 itself: the kernel spares that one from signals without a
-handler (SIGALRM, pytest-timeout, os.kill(os.getpid(), …)). So there are two forks more than without. A fork of a server
-that has imported pytest and the project takes some milliseconds, because its page tables are copied and later freed.
+handler (SIGALRM, pytest-timeout, os.kill(os.getpid(), …)). So a new namespace for each job is a fork more, and some
+milliseconds until the kernel has ended it.
 
 The way out. A server makes a namespace once, with its *init*: number 1, which only waits. It enters the namespace with
 `setns`, which holds for children alone, forks the job, and goes back. So the job is a child of the server and nothing
@@ -13,6 +13,9 @@ stands between: its exit code and its signal are what the server waits for. Orph
 the init ignores SIGCHLD. After the job has ended the init kills all others, again and again until there are none: a
 fork that is under way fails. Then the next job has the namespace, if its world has the same parts: the largest pid,
 by which processes are limited, stays as it is.
+
+    free --fork--> has a job --reaped, cleared--> free
+                       '--killed, or not cleared in time--> ended
 
 The way back needs rights over the namespace that it leads to, which only root has over the machine's. So in a user
 namespace the host first gets a pid namespace of its own (`continue_as_first`): itself as number 1, and outside a
