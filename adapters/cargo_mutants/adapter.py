@@ -144,9 +144,7 @@ class CargoMutants:
             yield Finding(True, "cargo", cargo())
             yield Finding(True, "cargo-mutants", " ".join((await self._command.output("--version")).splitlines()))
             yield Finding(True, "mutants", f"{len(await self._listing.mutants())} in {self._project.root}")
-            isolation = (await self._run()).isolation
-            await isolation.probe()
-            yield Finding(True, "isolation", isolation.description)
+            yield Finding(True, "isolation", await (await self._run()).isolation.described())
         except BridgeError as error:
             yield Finding.of_error("cargo-mutants", error)
 

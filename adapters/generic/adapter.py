@@ -162,9 +162,7 @@ class Generic:
             text = f"{', '.join(tool.files)}: {counted(len(files), 'file')}; runs {where}"
             yield Finding(bool(files), tool.name, text, None if files else "correct files")
             if tool.writes:
-                isolation = self._isolations[tool.name]
-                await isolation.probe()
-                yield Finding(True, tool.name, isolation.description)
+                yield Finding(True, tool.name, await self._isolations[tool.name].described())
 
     async def aclose(self) -> None:
         """Give the private copies back; no tool outlives its request."""

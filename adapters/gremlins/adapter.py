@@ -112,6 +112,6 @@ class Gremlins(LazyParts):
             yield Finding(
                 True, "mutants", f"{len(mutants)} in {counted(len(packages), 'package')} of {self._project.root}"
             )
-            yield Finding(True, "isolation", await self._module.isolation())
+            yield Finding(True, "isolation", await self._module.runner.isolation.described())
         except BridgeError as error:
             yield Finding.of_error(self.name, error)

@@ -15,13 +15,21 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
 
 from msp_bridge.adapter import Project
 from msp_bridge.concurrency import in_thread, shields
-from msp_bridge.toolkit import Isolation, JsonLinesProcess, Sandbox, SandboxPool, own_tmpdir
+from msp_bridge.toolkit import (
+    Isolation,
+    JsonLinesProcess,
+    PrivateDirectory,
+    Sandbox,
+    SandboxPool,
+    WarmSandbox,
+    own_tmpdir,
+)
 
 from .go import Package, overlay_option, running
 
@@ -34,6 +42,8 @@ ENDED = re.compile(r"^--- \w+: (\S+)", re.MULTILINE)
 REASON = re.compile(r"^(panic: .*|fatal error: .*|runtime: .*|\s+\S+\.go:\d+: .*)", re.MULTILINE)
 HEAD, TAIL = 1 << 18, 1 << 16  # bytes of output that are kept
 SHOWN_CHARS = 1000  # of a reason
+
+Host: TypeAlias = WarmSandbox[PrivateDirectory, JsonLinesProcess]  # in whose world commands run, one at a time
 
 
 @frozen
@@ -94,8 +104,9 @@ class TestRunner:
     isolation: Isolation = field(init=False)
     directory: Path = field(factory=lambda: Path(tempfile.mkdtemp(prefix="msp-bridge-go-")), init=False)
     _copies: SandboxPool[Sandbox, Any] = field(init=False)
-    _idle: list[_Host] = field(factory=list, init=False)
-    _started: set[_Host] = field(factory=set, init=False)
+    _hosts: SandboxPool[PrivateDirectory, JsonLinesProcess] = field(
+        factory=lambda: SandboxPool(PrivateDirectory), init=False
+    )
 
     def __attrs_post_init__(self) -> None:
         self.isolation = Isolation.of("gremlins", self.project.root, network=False)
@@ -126,58 +137,25 @@ class TestRunner:
             return await _in_copy(warm.sandbox.path / package.directory, argv, {**temporary, **env}, seconds)
 
     async def _isolated(self, cwd: Path, argv: Sequence[str], env: Mapping[str, str], seconds: float | None) -> Outcome:
-        host = await self._host()
         question = {"command": list(argv), "cwd": str(cwd), "env": dict(env), "seconds": seconds}
-        try:
-            await in_thread(self.isolation.note, host.home)
-            answer = await host.process.ask(question)
-        except BaseException:  # a cancel, too: the command ends with its host
-            await self._end(host)
-            raise
-        self._idle.append(host)
+        async with self._hosts.lease() as host:  # after a failure or a cancel the command has ended with its host
+            process = await host.process.get(partial(self._started, host), self.isolation.wanted)
+            await in_thread(self.isolation.note, host.sandbox.path)
+            answer = await process.ask(question)
         return Outcome(answer["code"], answer["printed"], answer["seconds"])
 
-    async def _host(self) -> _Host:
-        """Return one that is idle and has the parts that are wanted now, or start one."""
-        while self._idle:
-            host = self._idle.pop()
-            if host.parts == self.isolation.wanted and not host.process.closed:
-                return host
-            await self._end(host)
-        home = Path(tempfile.mkdtemp(prefix="msp-bridge-"))
-        command = partial(self.isolation.command, self.isolation.root, (), [self.directory], home)
-        try:
-            process = await JsonLinesProcess.start(
-                await in_thread(command), name="the host of Go tests", cwd=self.isolation.root
-            )
-        except BaseException:
-            await in_thread(shutil.rmtree, home, True)
-            raise
-        host = _Host(process, home, self.isolation.wanted)
-        self._started.add(host)
-        return host
-
-    async def _end(self, host: _Host) -> None:
-        await host.process.close()
-        await in_thread(shutil.rmtree, host.home, True)
-        self._started.discard(host)
+    async def _started(self, host: Host) -> JsonLinesProcess:
+        await host.refresh()
+        root = self.isolation.root
+        command = await in_thread(self.isolation.command, root, (), [self.directory], host.sandbox.path)
+        return await JsonLinesProcess.start(command, name="the host of Go tests", cwd=root)
 
     @shields
     async def aclose(self) -> None:
         """End the hosts, delete the directory, and let other bridges have the copies."""
-        for host in list(self._started):
-            await self._end(host)
+        await self._hosts.aclose()
         await self._copies.aclose()
         await in_thread(shutil.rmtree, self.directory, True)
-
-
-@define(eq=False)
-class _Host:
-    """A process in whose world commands run, one at a time."""
-
-    process: JsonLinesProcess
-    home: Path  # its private directory
-    parts: frozenset[str]
 
 
 async def _in_copy(cwd: Path, argv: Sequence[str], env: Mapping[str, str | None], seconds: float | None) -> Outcome:

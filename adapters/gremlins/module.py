@@ -36,7 +36,7 @@ class GoModule:
         self.go = Go(project.root.resolve())
         self._program = SourceProgram(self.go, project.cache / "gremlins")
         self._listing = GoListing(self.go, self._program, project.config_file)
-        self._runner = TestRunner(project)
+        self.runner = TestRunner(project)
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._measured: MeasuredSuites | None = None  # in the files as they were when the last request began
         self._outdated: list[MeasuredSuites] = []  # that a request may still use
@@ -56,10 +56,10 @@ class GoModule:
             return
         listed = await self.go.listed(*self.options.for_builds)
         options = evolve(self.options, links_itself="-ldflags" in listed.flags)
-        measured = await self._measured_now(SuiteMeasurement(self.go, self._runner, options), listed)
-        request = Path(tempfile.mkdtemp(dir=self._runner.directory))
+        measured = await self._measured_now(SuiteMeasurement(self.go, self.runner, options), listed)
+        request = Path(tempfile.mkdtemp(dir=self.runner.directory))
         binaries = MutatedBinaries(self.go, self._program, options, request, listed.flags)
-        run = GremlinsRun(listed.packages, measured, binaries, self._runner, self._scheduler)
+        run = GremlinsRun(listed.packages, measured, binaries, self.runner, self._scheduler)
         measured.requests += 1
         try:
             async with contextlib.aclosing(run.results(dict.fromkeys(mutants))) as results:
@@ -77,7 +77,7 @@ class GoModule:
         places = (self.go.root, *listed.outside, *([listed.workspace] if listed.workspace else []))
         state = (measurement.options, await in_thread(stamps, places))
         if self._measured is None or self._measured.state != state:
-            directory = Path(tempfile.mkdtemp(dir=self._runner.directory))
+            directory = Path(tempfile.mkdtemp(dir=self.runner.directory))
             self._outdated += [] if self._measured is None else [self._measured]
             self._measured = MeasuredSuites(measurement, state, directory)
         return self._measured
@@ -100,11 +100,6 @@ class GoModule:
         }
         return Surroundings(values, listed.outside)
 
-    async def isolation(self) -> str:
-        """Describe what is isolated for each run of a test binary."""
-        await self._runner.isolation.probe()
-        return self._runner.isolation.description
-
     async def aclose(self) -> None:
         """Delete the binaries."""
-        await self._runner.aclose()
+        await self.runner.aclose()

@@ -135,7 +135,7 @@ class MavenModules:
     async def isolation(self) -> str:
         """Describe what of the JVMs of tests is isolated; raises `ToolError`, `ConfigurationError`."""
         async with self._builds.current() as build:
-            return await build.world.described()
+            return await build.world.isolation.described()
 
     async def aclose(self) -> None:
         """End the hosts."""

@@ -14,12 +14,10 @@ request of its mutant is cancelled.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +25,8 @@ from attrs import define, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import ToolError
-from msp_bridge.concurrency import in_thread, shielded, shields
-from msp_bridge.toolkit import Around, Isolation, JsonLinesProcess
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import Around, Isolation, JsonLinesProcess, PrivateDirectory, SandboxPool, WarmSandbox
 
 from .installation import java
 from .maven import Module
@@ -50,13 +48,13 @@ class World:
     copy: Path
     project: Path  # the user's tree
     is_real: bool = False  # nothing is isolated
-    _isolation: Isolation = field(init=False)
+    isolation: Isolation = field(init=False)
     _deciding: asyncio.Lock = field(factory=asyncio.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._isolation = Isolation.of("PIT's tests", self.copy, network=True, home=True)
+        self.isolation = Isolation.of("PIT's tests", self.copy, network=True, home=True)
         if self.is_real:
-            self._isolation = Isolation("PIT's tests", self._isolation.root, ())
+            self.isolation = Isolation("PIT's tests", self.isolation.root, ())
 
     async def command(
         self, argv: Sequence[str], home: Path, share: Sequence[Path] = ()
@@ -69,27 +67,22 @@ class World:
         if not parts:
             return argv, parts
         around = Around([], outside=[] if self.copy.is_relative_to(self.project) else [self.project])
-        isolation = self._isolation
+        isolation = self.isolation
         return await in_thread(isolation.command, isolation.root, argv, share, home, around), parts
 
     async def parts(self) -> frozenset[str]:
         """The parts that are wanted now."""
-        await self._isolation.probe()
-        return self._isolation.wanted
+        await self.isolation.probe()
+        return self.isolation.wanted
 
     async def decide(self, passes: Callable[[], Awaitable[bool]]) -> bool:
         """Find the most parts with which the tests without a mutant pass, one module at a time."""
         async with self._deciding:
-            return await self._isolation.decide(passes)
+            return await self.isolation.decide(passes)
 
     def wants(self, parts: frozenset[str]) -> bool:
         """Whether the next world is to have these parts."""
-        return self._isolation.wanted == parts
-
-    async def described(self) -> str:
-        """Describe what is isolated."""
-        await self._isolation.probe()
-        return self._isolation.description
+        return self.isolation.wanted == parts
 
 
 @frozen
@@ -118,25 +111,14 @@ class Launch:
 
 
 @define(eq=False)
-class _Tester:
-    process: JsonLinesProcess
-    home: Path  # for what its world needs
-    tested: int = 0
-    reusable: bool = False
-
-    async def end(self) -> None:
-        await self.process.close()
-        await in_thread(shutil.rmtree, self.home, True)
-
-
-@define(eq=False)
 class Testers:
     """The testers of one module in one state of its files. Cancelling: `test` ends the tester of its mutant."""
 
     launch: Launch
     world: World
-    _all: set[_Tester] = field(factory=set, init=False)
-    _idle: list[_Tester] = field(factory=list, init=False)
+    _places: SandboxPool[PrivateDirectory, JsonLinesProcess] = field(
+        factory=lambda: SandboxPool(PrivateDirectory), init=False
+    )
     _closed: bool = field(default=False, init=False)
 
     async def test(self, arguments: str) -> dict[str, Any]:
@@ -145,46 +127,29 @@ class Testers:
         Then "error" says why, if it was an error. Raises `ToolError` when the testers were closed.
         """
         try:
-            async with self._tester() as tester:
-                answer = await tester.process.ask({"arguments": arguments})
-                tester.tested += 1
-                tester.reusable = not answer["changed"] and tester.tested < MUTANTS
+            async with self._places.lease() as tester:
+                process = await tester.process.get(partial(self._started, tester))
+                answer = await process.ask({"arguments": arguments})
+                tester.noted += 1
+                if answer["changed"] or tester.noted == MUTANTS:
+                    await tester.process.close()
                 return answer
         except ToolError as error:  # it could not be started, or has ended
             if self._closed:
                 raise
             return {"error": error.problem}
 
-    @contextlib.asynccontextmanager
-    async def _tester(self) -> AsyncIterator[_Tester]:
-        tester = self._idle.pop() if self._idle else await self._started()
-        tester.reusable = False
-        try:
-            yield tester
-        finally:
-            if tester.reusable and not self._closed:
-                self._idle.append(tester)
-            else:
-                self._all.discard(tester)
-                await shielded(tester.end())
+    async def _started(self, tester: WarmSandbox[PrivateDirectory, JsonLinesProcess]) -> JsonLinesProcess:
+        await tester.refresh()
+        tester.noted = 0  # mutants that it has tested
+        argv, _ = await self.world.command(self.launch.argv, tester.sandbox.path)
+        directory, environment = self.launch.directory, self.launch.environment
+        return await JsonLinesProcess.start(argv, name=NAME, cwd=directory, env=environment)
 
-    async def _started(self) -> _Tester:
-        launch, home = self.launch, Path(tempfile.mkdtemp(prefix="msp-bridge-"))
-        try:
-            argv, _ = await self.world.command(launch.argv, home)
-            process = await JsonLinesProcess.start(argv, name=NAME, cwd=launch.directory, env=launch.environment)
-        except BaseException:
-            await in_thread(shutil.rmtree, home, True)
-            raise
-        tester = _Tester(process, home)
-        self._all.add(tester)
-        return tester
-
-    @shields
     async def close(self) -> None:
         """End all testers."""
         self._closed = True
-        await asyncio.gather(*(tester.end() for tester in self._all))
+        await self._places.aclose()
 
 
 def is_native(*directories: Path) -> bool:

@@ -4,7 +4,7 @@ from msp_bridge.toolkit.command_proof import CommandOfTests, CommandProof
 from msp_bridge.toolkit.command_run import CommandRun, RunPlace, RunPlaces, Stale, ToolOutput, shown
 from msp_bridge.toolkit.isolation import Around, Isolation, own_tmpdir, wanted_isolation
 from msp_bridge.toolkit.json_lines import JsonLinesProcess, ProcessEnded
-from msp_bridge.toolkit.pool import SandboxPool, WarmProcess, WarmSandbox
+from msp_bridge.toolkit.pool import PrivateDirectory, SandboxPool, WarmProcess, WarmSandbox
 from msp_bridge.toolkit.sandbox import Sandbox
 from msp_bridge.toolkit.scheduling import JobScheduler
 from msp_bridge.toolkit.slot import erase, unwritable
@@ -18,6 +18,7 @@ __all__ = [
     "Isolation",
     "JobScheduler",
     "JsonLinesProcess",
+    "PrivateDirectory",
     "ProcessEnded",
     "RunPlace",
     "RunPlaces",

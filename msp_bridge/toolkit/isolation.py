@@ -249,6 +249,11 @@ class Isolation:
             await in_thread(self.note, sandbox.parent)
         self._probed = True
 
+    async def described(self) -> str:
+        """The `description`, once it is known what the machine permits."""
+        await self.probe()
+        return self.description
+
     @property
     def description(self) -> str:
         """Describe what is isolated per run."""

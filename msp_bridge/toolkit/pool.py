@@ -27,9 +27,14 @@ The invariants.
 
 import asyncio
 import contextlib
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 from threading import Event
 from typing import Any, Generic, Protocol, TypeVar
+
+from attrs import define, field
 
 from msp_bridge.concurrency import in_thread, shielded, shields
 
@@ -46,6 +51,24 @@ class SandboxLike(Protocol):
 
     def close(self) -> None:
         """Implement `Sandbox.close`."""
+
+
+@define(eq=False)
+class PrivateDirectory:
+    """In place of a sandbox, for a process that needs no copy: `path`, which is deleted in the end."""
+
+    path: Path = field(factory=lambda: Path(tempfile.mkdtemp(prefix="msp-bridge-")), init=False)
+    identity: object = field(default=None, init=False)
+
+    def refresh(self, _: Event | None = None) -> frozenset[str]:
+        """Make it anew, for another process."""
+        self.close()
+        self.path.mkdir(mode=0o700, parents=True)
+        return frozenset()
+
+    def close(self) -> None:
+        """Delete it."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 class Process(Protocol):

@@ -275,7 +275,7 @@ async def test_requests_that_begin_together_share_a_measurement_which_goes_with_
             assert {key: result.status for key, result in results.items()} == {
                 key(each): PRICE[key(each)] for each in mutants
             }
-        directory = adapter._module._runner.directory
+        directory = adapter._module.runner.directory
         before = set(directory.iterdir())
         assert len(before) == 1
         (root / "price" / "price_test.go").touch()
