@@ -78,7 +78,7 @@ class Build:
 
     async def end_measuring(self) -> None:
         """End hosts that run tests, for a request that is over: the files are about to change."""
-        await asyncio.gather(*(host.close() for host in self._hosts.values() if host.measuring))
+        await asyncio.gather(*(host.close() for host in self._hosts.values() if host.measured.running))
 
     @shields
     async def close(self) -> None:

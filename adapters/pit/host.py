@@ -100,8 +100,10 @@ class Host:
         self._failure: dict[str, Any]  # of tests without a mutant
         self._closed = False
         self._testers: Testers | None = None  # where mutants of the module may share a JVM
-        self._listed = Shared(self._list, self._abandoned)
-        self._measured = Shared(self._measure, self._abandoned)
+        # Every mutant: `key`, `package`, `file`, `line`, `mutator`, `description`.
+        self.listed = Shared(self._list, self._abandoned)
+        # The names of the tests that cover a mutant, by its key. Tests run to find out, as far as none is kept.
+        self.measured = Shared(self._measure, self._abandoned)
         self._testing = 0  # mutants
         self._foreseen = False
 
@@ -134,34 +136,12 @@ class Host:
         """Whether it answers no more."""
         return self._closed or self._process.closed
 
-    @property
-    def measured(self) -> bool:
-        """Whether `tests` answers at once."""
-        return self._measured.known
-
-    @property
-    def measuring(self) -> bool:
-        """Whether tests run to answer `tests`."""
-        return self._measured.running
-
-    def go_on_measuring(self) -> None:
-        """Measure for the next request what the one that waits for `tests` needs no more."""
-        self._measured.go_on()
-
     async def close(self) -> None:
         """End it and all JVMs that it has started."""
         self._closed = True
         if self._testers is not None:
             await self._testers.close()
         await asyncio.gather(*(process.close() for process in self._processes))
-
-    async def mutants(self) -> list[dict[str, Any]]:
-        """Every mutant: `key`, `package`, `file`, `line`, `mutator`, `description`."""
-        return await self._listed.answer()
-
-    async def tests(self) -> Mapping[str, tuple[str, ...]]:
-        """The names of the tests that cover a mutant, by its key; the first call runs tests, as far as none is kept."""
-        return await self._measured.answer()
 
     async def foresee(self) -> bool:
         """Prepare `kill`. False: tests need not run before others do, or nothing is known of what they cover."""
@@ -172,7 +152,7 @@ class Host:
         in_groups = self._settings["includedGroups"] or self._settings["excludedGroups"]  # a test may be in another now
         if kept is None or kept["tree"] == known["tree"] or in_groups or not await in_thread(self._may_share):
             return False
-        await self.mutants()
+        await self.listed.answer()
         self._share((await self._ask({"do": "foresee", "kept": kept}))["agent"])
         self._foreseen = True
         return True
@@ -189,7 +169,7 @@ class Host:
 
     async def test(self, key: str) -> dict[str, Any]:
         """Test a mutant: `status` and `exit` in PIT's words, `killing` tests, how many tests have `run`, an `error`."""
-        tests = (await self.tests())[key]
+        tests = (await self.measured.answer())[key]
         self._testing += 1
         try:
             arguments = await self._arguments(key) if self._testers is not None else None
@@ -216,7 +196,7 @@ class Host:
             raise
 
     async def _abandoned(self) -> None:
-        if not (self._testing or self._listed.waiting or self._measured.waiting):
+        if not (self._testing or self.listed.waiting or self.measured.waiting):
             await self.close()
 
     async def _list(self) -> list[dict[str, Any]]:
@@ -243,7 +223,7 @@ class Host:
     async def _is_measured(self, known: Mapping[str, Any]) -> bool:
         """Measure in the world that is wanted now; False if tests fail there."""
         process, parts = self._process, self._parts
-        if not self._world.wants(parts):
+        if self._world.isolation.wanted != parts:
             process, parts = await self._started()
         answer = await process.ask({"do": "measure", **known})
         if "did not pass without mutation" in answer.get("error", ""):

@@ -70,7 +70,7 @@ class MavenModules:
         return [item for item in found if scope.covers(item.path)]
 
     async def _of_module(self, build: Build, module: Module) -> list[Mutant | UnusableFile]:
-        rows = await (await build.host(module)).mutants()
+        rows = await (await build.host(module)).listed.answer()
         return await in_thread(lambda: ModuleListing(build.root.resolve(), module).items(rows))
 
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
@@ -95,9 +95,9 @@ class MavenModules:
                     waiting.remove(kill.mutant)
                     yield kill
                 if not waiting:
-                    host.go_on_measuring()
+                    host.measured.go_on()
                     return
-        tests = await host.tests()
+        tests = await host.measured.answer()
         covered = []
         for mutant in (mutant for mutant in mutants if mutant in waiting):
             names = tests.get(mutant.handle.key)
@@ -145,9 +145,9 @@ class MavenModules:
 async def _measure_or_kill(host: Host, mutant: Mutant | None) -> Result | None:
     """Have it measured which tests cover which mutant, or until that is known test the mutant; None: no kill."""
     if mutant is None:
-        await host.tests()
+        await host.measured.answer()
         return None
-    answer = None if host.measured else await host.kill(mutant.handle.key)
+    answer = None if host.measured.known else await host.kill(mutant.handle.key)
     return None if answer is None else result(mutant, None, answer)
 
 

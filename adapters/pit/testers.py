@@ -80,10 +80,6 @@ class World:
         async with self._deciding:
             return await self.isolation.decide(passes)
 
-    def wants(self, parts: frozenset[str]) -> bool:
-        """Whether the next world is to have these parts."""
-        return self.isolation.wanted == parts
-
 
 @frozen
 class Launch:
