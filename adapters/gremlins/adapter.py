@@ -76,7 +76,7 @@ class Gremlins(LazyParts):
         """List the mutants of `gremlins unleash --dry-run`, file by file."""
         if scope.paths == frozenset():
             return
-        for item in await self._module.items(scope):
+        for item in await self._module.listing.items(scope):
             yield item
 
     def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
@@ -95,7 +95,7 @@ class Gremlins(LazyParts):
 
     async def test_command(self) -> tuple[str, ...] | None:
         """Implement `HasTestCommand`."""
-        options = self._module.options
+        options = self._module.listing.options
         if options.everything:
             return ("go", "test", "-vet=off", *options.for_builds, "./...")
         return ("sh", "-c", TESTS_OF_PACKAGE, "sh", "./{directory}", *options.for_builds)
@@ -106,9 +106,9 @@ class Gremlins(LazyParts):
             version = (await self._module.go.output("version")).decode().strip()
             yield Finding(True, "go", f"{version} ({go()})")
             yield Finding(True, self.name, gremlins())
-            items = await self._module.items(Scope())
+            items = await self._module.listing.items(Scope())
             mutants = [item for item in items if isinstance(item, Mutant)]
-            packages = (await self._module.go.listed(*self._module.options.for_builds)).packages
+            packages = (await self._module.go.listed(*self._module.listing.options.for_builds)).packages
             yield Finding(
                 True, "mutants", f"{len(mutants)} in {counted(len(packages), 'package')} of {self._project.root}"
             )

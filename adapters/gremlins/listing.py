@@ -89,10 +89,10 @@ class GoListing:
     go: Go
     program: SourceProgram
     config_file: Path | None
-    options: TestOptions = field(factory=TestOptions, init=False)
+    options: TestOptions = field(factory=TestOptions, init=False)  # as the last listing has found them
 
     async def items(self, scope: Scope) -> list[Mutant | UnusableFile]:
-        """Return the mutants of the files in scope, file by file; raises `ToolError`."""
+        """Return the mutants of the files in scope, and the files that can't be parsed; raises `ToolError`."""
         files = await in_thread(lambda: [path for path in go_files(self.go.root) if scope.covers(path)])
         checked = await self._ask({path: [] for path in files})
         broken: list[Mutant | UnusableFile] = [

@@ -11,7 +11,7 @@ from pathlib import Path
 from attrs import evolve
 
 from msp_bridge import reading
-from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, Surroundings, ToolError, UnusableFile
+from msp_bridge.adapter import Mutant, Notice, Project, Result, Surroundings, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit import JobScheduler
 from msp_bridge.toolkit.tree import stamps
@@ -20,7 +20,7 @@ from .binaries import MutatedBinaries
 from .execution import TestRunner
 from .go import Go, Listed, SourceProgram
 from .installation import gremlins
-from .listing import GoListing, TestOptions
+from .listing import GoListing
 from .run import GremlinsRun
 from .suite import MeasuredSuites, SuiteMeasurement
 
@@ -35,27 +35,18 @@ class GoModule:
     def __init__(self, project: Project) -> None:
         self.go = Go(project.root.resolve())
         self._program = SourceProgram(self.go, project.cache / "gremlins")
-        self._listing = GoListing(self.go, self._program, project.config_file)
+        self.listing = GoListing(self.go, self._program, project.config_file)
         self.runner = TestRunner(project)
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._measured: MeasuredSuites | None = None  # in the files as they were when the last request began
         self._outdated: list[MeasuredSuites] = []  # that a request may still use
 
-    @property
-    def options(self) -> TestOptions:
-        """The tool's configuration of builds and tests, as the last listing has found it."""
-        return self._listing.options
-
-    async def items(self, scope: Scope) -> list[Mutant | UnusableFile]:
-        """Return the mutants of the files in scope, and the files that can't be parsed; raises `ToolError`."""
-        return await self._listing.items(scope)
-
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Implement `Adapter.test`; raises `ToolError`."""
         if not mutants:
             return
-        listed = await self.go.listed(*self.options.for_builds)
-        options = evolve(self.options, links_itself="-ldflags" in listed.flags)
+        listed = await self.go.listed(*self.listing.options.for_builds)
+        options = evolve(self.listing.options, links_itself="-ldflags" in listed.flags)
         measured = await self._measured_now(SuiteMeasurement(self.go, self.runner, options), listed)
         request = Path(tempfile.mkdtemp(dir=self.runner.directory))
         binaries = MutatedBinaries(self.go, self._program, options, request, listed.flags)
@@ -88,7 +79,7 @@ class GoModule:
         None if go can't name them.
         """
         try:
-            listed = await self.go.listed(*self.options.for_builds)
+            listed = await self.go.listed(*self.listing.options.for_builds)
         except ToolError as error:
             log.info("%s", error)
             return None
