@@ -128,7 +128,7 @@ class CargoMutants:
         """Implement `ReportsSurroundings`. None when packages come from elsewhere that Cargo.lock does not pin."""
         from .cargo import compiler, is_pinned
 
-        workspace = await self._listing.workspace_root()
+        workspace = await self._command.workspace_root()
         if not await in_thread(is_pinned, workspace):
             return None
         tool = (await self._command.output("--version")).splitlines()
@@ -150,7 +150,7 @@ class CargoMutants:
 
     async def _run(self) -> CargoRun:
         """Return what runs cargo-mutants, in copies of the whole workspace and isolated from it."""
-        options, workspace = await self._listing.options(), await self._listing.workspace_root()
+        options, workspace = await self._listing.options(), await self._command.workspace_root()
         if self._made is None:  # from here on nothing is awaited: no other request makes another one
             from msp_bridge.toolkit import Isolation
 

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import define, field
 
 from msp_bridge import reading
 from msp_bridge.adapter import ToolError
@@ -25,12 +25,13 @@ MISSING = "no such command: `mutants`"
 SHOWN_CHARS = 500  # at the end of stderr, in an error message
 
 
-@frozen
+@define(eq=False)
 class CargoCommand:
     """Calls of cargo in the project at `root`. None of them writes into it."""
 
     root: Path
     config_file: Path | None = None
+    _workspace: Path | None = field(default=None, init=False)
 
     async def output(self, *arguments: str) -> str:
         """The stdout of `cargo mutants`; raises `ToolError` when it fails."""
@@ -57,13 +58,18 @@ class CargoCommand:
         return ProcessTree.running(argv, cwd=cwd or self.root, env={"PATH": search_path(), **(env or {})})
 
     async def workspace_root(self) -> Path:
-        """The directory that cargo-mutants writes paths relative to."""
+        """The directory that cargo-mutants writes paths relative to, links resolved. It is asked for once."""
+        if self._workspace is None:
+            self._workspace = await self._located()
+        return self._workspace
+
+    async def _located(self) -> Path:
         argv = [cargo(), "locate-project", "--workspace", "--message-format", "plain"]
         async with ProcessTree.running(argv, cwd=self.root) as tree:
             found = await tree.output()
             if await tree.exited() != 0 or not found:
                 raise self.failure(tree)
-        return Path(os.fsdecode(found.splitlines()[0])).parent
+        return Path(os.fsdecode(found.splitlines()[0])).parent.resolve()
 
     def failure(self, tree: ProcessTree) -> ToolError:
         """The error for an exit code that is no result."""

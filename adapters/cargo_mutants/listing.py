@@ -50,7 +50,6 @@ class CargoListing:
 
     def __init__(self, root: Path, command: CargoCommand) -> None:
         self._root, self._command = root.resolve(), command
-        self._workspace: Path | None = None
         self._kept: tuple[Mapping[str, Stamp], list[Mutant]] = {}, []  # the state of the files, and their mutants
 
     async def mutants(self) -> list[Mutant]:
@@ -61,7 +60,7 @@ class CargoListing:
         for _ in range(TRIES):
             entries = await self._json()
             names = await self._names(entries)
-            sources = Sources(self._root, await self.workspace_root())
+            sources = Sources(self._root, await self._command.workspace_root())
             mutants = await in_thread(self._parsed, sources, entries, names)
             before, state = state, await self._state()
             if state == before and len(names) == len(entries):
@@ -72,12 +71,12 @@ class CargoListing:
     async def _state(self) -> Mapping[str, Stamp]:
         """Return the stamps of all that a listing depends on."""
         tool = shutil.which("cargo-mutants", path=search_path())
-        places = [await self.workspace_root(), tool, self._command.config_file]
+        places = [await self._command.workspace_root(), tool, self._command.config_file]
         return await in_thread(stamps, [place for place in places if place is not None], (".rs", ".toml"))
 
     async def options(self) -> list[str]:
         """The options that select all packages in a workspace's root: any of their files may be open in the editor."""
-        return ["--workspace"] if await self.workspace_root() == self._root else []
+        return ["--workspace"] if await self._command.workspace_root() == self._root else []
 
     def _parsed(self, sources: Sources, entries: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Mutant]:
         try:
@@ -111,12 +110,6 @@ class CargoListing:
             f"the list of mutants of cargo-mutants in {self._root} can't be read: {why}",
             "look at what `cargo mutants --list --json` prints",
         )
-
-    async def workspace_root(self) -> Path:
-        """Ask `CargoCommand.workspace_root` once."""
-        if self._workspace is None:
-            self._workspace = (await self._command.workspace_root()).resolve()
-        return self._workspace
 
 
 @define
@@ -163,7 +156,6 @@ class _Lines:
     """A file's text by its lines, for places that are counted in characters."""
 
     source: SourceText
-    starts: list[int]  # offsets, in the text without a byte order mark
     mark: int  # how many characters the byte order mark adds to the first line
     digest: str
 
@@ -176,20 +168,16 @@ class _Lines:
         except (OSError, UnicodeDecodeError):
             return None
         source = SourceText(text.removeprefix(BOM))
-        starts = [0]
-        for line in source.text.split("\n"):
-            starts.append(starts[-1] + len(line) + 1)
-        return cls(source, starts, len(text) - len(source.text), reading.digest_of(content))
+        return cls(source, len(text) - len(source.text), reading.digest_of(content))
 
     def location(self, span: Mapping[str, Any]) -> Location | None:
         """The place of the JSON's span; None when the text has no such place."""
         start, end = self._offset(**span["start"]), self._offset(**span["end"])
-        if start is None or end is None or end < start:
-            return None
-        return self.source.location(start, end)
+        return None if start is None or end is None or end < start else self.source.location(start, end)
 
     def _offset(self, line: int, column: int) -> int | None:
-        if not 1 <= line < len(self.starts):
+        if not 1 <= line <= self.source.line_count:
             return None
-        offset = self.starts[line - 1] + column - 1 - (self.mark if line == 1 else 0)
-        return offset if self.starts[line - 1] <= offset < self.starts[line] else None
+        start, end = self.source.line_offsets(line)
+        offset = start + column - 1 - (self.mark if line == 1 else 0)
+        return offset if start <= offset <= end else None
