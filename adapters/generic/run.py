@@ -16,12 +16,12 @@ from msp_bridge.adapter import Mutant, Project, Result, ToolError
 from msp_bridge.concurrency import cancel_all, in_thread
 from msp_bridge.processes import ProcessTree
 from msp_bridge.toolkit import CommandOfTests, RunPlace, ToolOutput, shown
+from msp_bridge.toolkit.tree import Stamp, stamps
 
 from .report import Paths, read_report
 from .settings import CommandTemplate, Tool, filled
 
 LOOK_EVERY_S = 0.25  # at a report that may be growing
-Stamp = tuple[int, int, int]  # modified (ns since the epoch), size in bytes, inode
 
 
 @frozen
@@ -144,7 +144,7 @@ class _Appearing:
     _read: tuple[str, Stamp] | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._before = _stamps(self.pattern)
+        self._before = self._stamps()
 
     def changed(self) -> dict[Mutant, Result] | None:
         """The report, if it is another than at the last look and complete."""
@@ -163,8 +163,11 @@ class _Appearing:
         return None if newest is None else read_report(Path(newest[0]).read_bytes(), self.paths.locate)
 
     def _newest(self) -> tuple[str, Stamp] | None:
-        fresh = [item for item in _stamps(self.pattern).items() if self._before.get(item[0]) != item[1]]
+        fresh = [item for item in self._stamps().items() if self._before.get(item[0]) != item[1]]
         return max(fresh, key=lambda item: item[1], default=None)
+
+    def _stamps(self) -> dict[str, Stamp]:
+        return stamps(glob.glob(self.pattern, recursive=True))
 
 
 async def _looks(tree: ProcessTree, said: ToolOutput) -> AsyncGenerator[None, None]:
@@ -185,12 +188,3 @@ async def _looks(tree: ProcessTree, said: ToolOutput) -> AsyncGenerator[None, No
                 due = now() + LOOK_EVERY_S
     finally:
         await cancel_all([reading])
-
-
-def _stamps(pattern: str) -> dict[str, Stamp]:
-    found = {}
-    for path in glob.glob(pattern, recursive=True):
-        with contextlib.suppress(FileNotFoundError):
-            status = os.stat(path)
-            found[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
-    return found
