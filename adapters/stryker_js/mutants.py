@@ -5,7 +5,8 @@ from typing import Any
 
 from attrs import field, frozen
 
-from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Status
+from msp_bridge.adapter import ConfigurationError, Mutant, Status
+from msp_bridge.rows import reported_location
 
 Raw = Mapping[str, Any]
 Tested = tuple[Mutant, Raw]  # a mutant, and what StrykerJS reports of it
@@ -50,13 +51,9 @@ def unknown_option(name: str) -> str:
     return f"neither StrykerJS nor a plugin of its configuration has an option {name!r}"
 
 
-def mutant_of(path: str, raw: Raw, *, base: int = 1) -> Mutant:
-    """The mutant that StrykerJS reports of `path`; `base` is the number of its first line and column."""
-    start, end = (
-        Position(raw["location"][side]["line"] + 1 - base, raw["location"][side]["column"] + 1 - base)
-        for side in ("start", "end")
-    )
-    return Mutant(path, raw["mutatorName"], Location(start, end), raw.get("replacement") or "")
+def mutant_of(path: str, raw: Raw) -> Mutant:
+    """The mutant that StrykerJS reports of `path`."""
+    return Mutant(path, raw["mutatorName"], reported_location(raw["location"]), raw.get("replacement") or "")
 
 
 def ignored_because(raw: Raw) -> str | None:

@@ -213,7 +213,7 @@ class RunProcess:
             async with contextlib.aclosing(_messages(observer, "msp-bridge/plan")) as plans:
                 async for plan in plans:  # the first says all
                     raws: Sequence[Raw] = plan["mutants"]
-                    found = [(mutant_of(self._path(raw), raw, base=0), ignored_because(raw)) for raw in raws]
+                    found = [(mutant_of(self._path(raw), raw), ignored_because(raw)) for raw in raws]
                     return observer.listing(found)
             return observer.listing(())
 
@@ -224,7 +224,7 @@ class RunProcess:
         async with self._started() as observer:
             async with contextlib.aclosing(_messages(observer, "msp-bridge/tested")) as results:
                 async for raw in results:
-                    yield mutant_of(self._path(raw), raw, base=0), observer.understood(raw)
+                    yield mutant_of(self._path(raw), raw), observer.understood(raw)
                     await observer.allow_next(raw)
             for tested in observer.uncovered(plan):
                 yield tested

@@ -3,11 +3,16 @@
 
 import { send } from './observer.mjs';
 
+const fromOne = ({ line, column }) => ({ line: line + 1, column: column + 1 });
+
 class BridgeReporter {
   #places = new Map(); // by the mutants' ids: 0-based in the plan of every version, 1-based in the results since 7.0
 
   onMutationTestingPlanReady({ mutantPlans }) {
-    const mutants = mutantPlans.map(({ mutant }) => mutant);
+    const mutants = mutantPlans.map(({ mutant: { location, ...mutant } }) => ({
+      ...mutant,
+      location: { start: fromOne(location.start), end: fromOne(location.end) },
+    }));
     if (process.env.MSP_BRIDGE_DISCOVER) send('plan', { mutants });
     this.#places = new Map(mutants.map(({ id, location }) => [id, location]));
   }
