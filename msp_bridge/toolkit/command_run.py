@@ -26,7 +26,7 @@ from msp_bridge.reading import digest_of, text_or_empty
 from msp_bridge.toolkit.isolation import Around, Isolation, left_out, own_tmpdir
 from msp_bridge.toolkit.pool import SandboxPool, WarmSandbox
 from msp_bridge.toolkit.sandbox import Sandbox
-from msp_bridge.toolkit.slot import unwritable
+from msp_bridge.toolkit.slot import make_empty, unwritable
 
 Copy = WarmSandbox[Sandbox, Any]
 OBSERVER = Path(__file__).with_name("programs") / "msp_bridge_observer.py"  # the pytest plugin
@@ -82,7 +82,7 @@ class RunPlace:
 
     async def renew(self) -> None:
         """Make the copy equal to the project as it is now, and undo what runs have written. Raises `ToolError`."""
-        await in_thread(_make_empty, self.directory)
+        await in_thread(make_empty, self.directory)
         if self.copy is not None:
             await self.copy.refresh()
         if self.isolation is not None:
@@ -138,11 +138,6 @@ class RunPlaces:
     async def aclose(self) -> None:
         """Let other bridges have the copies."""
         await self._copies.aclose()
-
-
-def _make_empty(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    os.makedirs(directory, exist_ok=True)
 
 
 class Stale(Exception):

@@ -37,6 +37,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from attrs import define, field
 
 from msp_bridge.concurrency import in_thread, shielded, shields
+from msp_bridge.toolkit.slot import make_empty
 
 
 class SandboxLike(Protocol):
@@ -62,8 +63,7 @@ class PrivateDirectory:
 
     def refresh(self, _: Event | None = None) -> frozenset[str]:
         """Make it anew, for another process."""
-        self.close()
-        self.path.mkdir(mode=0o700, parents=True)
+        make_empty(self.path)
         return frozenset()
 
     def close(self) -> None:

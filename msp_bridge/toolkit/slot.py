@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import shutil
+import stat
 import time
 from pathlib import Path
 from typing import Self
@@ -154,6 +155,12 @@ def erase(path: str) -> None:
     for directory, _, _ in os.walk(path, onerror=lambda error: os.chmod(error.filename, 0o700)):
         os.chmod(directory, 0o700)
     shutil.rmtree(path)
+
+
+def make_empty(directory: Path) -> None:
+    """Make a private directory anew; raises `OSError`."""
+    shutil.rmtree(directory, ignore_errors=True)
+    os.makedirs(directory, stat.S_IRWXU, exist_ok=True)
 
 
 def _last_used(lock_file: Path) -> float:
