@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from msp_bridge.adapter import BridgeError, Mutant, Status, ToolError
 from msp_bridge.concurrency import in_thread
@@ -22,7 +22,7 @@ from msp_bridge.jsonrpc.framing import frame
 from msp_bridge.jsonrpc.messages import Message, notification
 from msp_bridge.processes import ProcessTree
 from msp_bridge.rows import mutant_row
-from msp_bridge.toolkit import Isolation, own_tmpdir, unwritable
+from msp_bridge.toolkit import Isolation, own_tmpdir, writes_in
 from msp_bridge.writing import replace_content
 
 from . import plug_n_play
@@ -100,11 +100,9 @@ class Launch:
 
     def _isolated(self, argv: Sequence[str | Path]) -> list[str]:
         home, command = self.sandbox.home / ISOLATION, [str(word) for word in argv]
-        try:
+        with writes_in(home):
             shutil.copytree(PROGRAMS, self.programs, dirs_exist_ok=True)
             return self.isolation.command(self.sandbox.path, command, [home.parent], home, self.sandbox.around())
-        except OSError as error:
-            raise unwritable(home, error) from error
 
     def _environment(self) -> dict[str, str | None]:
         node, installation = self.toolchain.node, self.toolchain.installation
@@ -138,10 +136,8 @@ class Launch:
             "warm": round(1000 * run.warm),
             "directories": [str(self.paths.sandbox), *(str(copy) for _, copy in self.paths.members)],
         }
-        try:
+        with writes_in(self.sandbox.home):
             replace_content(self._run_file, json.dumps(content))
-        except OSError as error:
-            raise unwritable(self.sandbox.home, error) from error
 
     @property
     def _run_file(self) -> Path:
@@ -159,13 +155,8 @@ class Observer:
     def begin(self) -> None:
         """A new run, or a discovery."""
         self._names: dict[str, str] = {}  # of tests, by ids that are no names
-        self._broken: dict[str, str] = {}  # files that can't be instrumented, and why
-        self._patterns: list[str] = []  # of files to mutate
-        self._matched: list[str] = []  # the files
+        self._listing = StrykerJsListing()  # without mutants yet
         self._missing_runner: str | None = None
-        self._threshold: float | None = None
-        self._runner: str | None = None
-        self._unknown: dict[str, str] = {}  # options, each with a remedy
         self._has_tests = True  # whether the dry run found any
         self.resume()
 
@@ -184,14 +175,17 @@ class Observer:
                 failing = [(name, self._paths.to_user(text)) for name, text in params["failing"]]
                 self._baseline = BaselineFailure(self._paths.to_user(params.get("error") or ""), failing)
             case "msp-bridge/broken":
-                self._broken[params["file"]] = self._paths.to_user(params["reason"])
+                reason = self._paths.to_user(params["reason"])
+                self._listing = evolve(self._listing, broken={**self._listing.broken, params["file"]: reason})
             case "msp-bridge/patterns":
-                self._patterns, self._matched = params["patterns"], params["matched"]
+                patterns, matched = params["patterns"], frozenset(params["matched"])
+                self._listing = evolve(self._listing, patterns=patterns, matched=matched)
             case "msp-bridge/no-runner":
                 self._missing_runner = params["name"]
             case "msp-bridge/options":
-                self._threshold, self._runner = params["threshold"], params["runner"]
-                self._unknown = {name: suggestion(name, params["known"], REMOVE) for name in params["unknown"]}
+                unknown = {name: suggestion(name, params["known"], REMOVE) for name in params["unknown"]}
+                threshold, runner = params["threshold"], params["runner"]
+                self._listing = evolve(self._listing, threshold=threshold, unknown=unknown, runner=runner)
             case "msp-bridge/no-tests":
                 self._has_tests = False
             case _:
@@ -200,11 +194,9 @@ class Observer:
 
     def listing(self, found: Sequence[tuple[Mutant, str | None]]) -> StrykerJsListing:
         """The mutants that were found, with what was sent of the files."""
-        matched = frozenset(self._matched)
         runner, news = self._missing_runner, self._paths.to_user(self._news)
         missing = None if runner is None else missing_plugin("TestRunner", runner, news, self._paths.root)
-        options = self._threshold, self._unknown, self._runner
-        return StrykerJsListing(found, self._broken, self._patterns, matched, missing, *options)
+        return evolve(self._listing, found=found, missing_runner=missing)
 
     def understood(self, raw: Raw) -> Raw:
         """The result with the names of tests in place of their ids, and the user's paths in its reason."""

@@ -36,10 +36,10 @@ class StrykerJsTestPlan:
 class StrykerJsListing:
     """Mutants that StrykerJS finds in the files of a request."""
 
-    found: Sequence[tuple[Mutant, str | None]]  # each with the reason why it is ignored, if it is
-    broken: Mapping[str, str]  # files that can't be instrumented, and why
-    patterns: Sequence[str]  # `mutate` of the configuration
-    matched: Collection[str]  # the files that match these
+    found: Sequence[tuple[Mutant, str | None]] = ()  # each with the reason why it is ignored, if it is
+    broken: Mapping[str, str] = field(factory=dict)  # files that can't be instrumented, and why
+    patterns: Sequence[str] = ()  # `mutate` of the configuration
+    matched: Collection[str] = frozenset()  # the files that match these
     missing_runner: ConfigurationError | None = None  # when no plugin offers the configured test runner
     threshold: float | None = None  # `thresholds.break` of the configuration
     unknown: Mapping[str, str] = field(factory=dict)  # options of the configuration that nothing knows, with remedies

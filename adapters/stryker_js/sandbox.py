@@ -22,7 +22,7 @@ from typing import Self
 from attrs import define, field, frozen
 
 from msp_bridge.adapter import Project
-from msp_bridge.toolkit import Around, Sandbox, erase, unwritable, walk
+from msp_bridge.toolkit import Around, Sandbox, erase, walk, writes_in
 
 from . import plug_n_play
 from .node_modules import (
@@ -159,7 +159,7 @@ class ProjectSandbox:
         self._make_way(self._sandbox)
         changed = self._sandbox.refresh(stop)
         self._members = {member: self._copy_of(member) for member in members_of(self.source, self._above)}
-        try:
+        with writes_in(self._sandbox.path):
             for member in self._members.values():
                 self._make_way(member)
                 member.refresh(stop)
@@ -173,8 +173,6 @@ class ProjectSandbox:
                 self._write_maps()
             self._made = self._identities
             self._sandbox.note_size(sum(member.size for member in (self._sandbox, *self._members.values())))
-        except OSError as error:
-            raise unwritable(self._sandbox.path, error) from error
         return changed
 
     def is_current(self) -> bool:
@@ -197,11 +195,9 @@ class ProjectSandbox:
         """Delete what runs that were ended have left. None may be going on. Raises ToolError."""
         temporary = self._sandbox.path / TEMPORARY
         self._make_way(self._sandbox)
-        try:
+        with writes_in(temporary):
             if os.path.lexists(temporary):
                 erase(str(temporary))
-        except OSError as error:
-            raise unwritable(temporary, error) from error
 
     def close(self) -> None:
         """Delete what runs have left, and let other processes claim it."""
@@ -216,11 +212,9 @@ class ProjectSandbox:
         There is one when the root of the workspace is another than the last time, or a tool has made it.
         """
         below = copy.path.relative_to(self.home)
-        try:
+        with writes_in(copy.path):
             for place in (*reversed(below.parents[:-1]), below):
                 make_directory(str(self.home / place))
-        except OSError as error:
-            raise unwritable(copy.path, error) from error
 
     def _leave_out_nameless(self) -> None:
         """Leave out files that Node can't name: they would end StrykerJS, which reads every file."""

@@ -7,7 +7,7 @@ from msp_bridge.toolkit.json_lines import JsonLinesProcess, ProcessEnded
 from msp_bridge.toolkit.pool import PrivateDirectory, SandboxPool, WarmProcess, WarmSandbox
 from msp_bridge.toolkit.sandbox import Sandbox
 from msp_bridge.toolkit.scheduling import JobScheduler
-from msp_bridge.toolkit.slot import erase, unwritable
+from msp_bridge.toolkit.slot import erase, unwritable, writes_in
 from msp_bridge.toolkit.tree import identity, walk
 
 __all__ = [
@@ -35,4 +35,5 @@ __all__ = [
     "unwritable",
     "walk",
     "wanted_isolation",
+    "writes_in",
 ]

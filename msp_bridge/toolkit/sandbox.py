@@ -11,7 +11,7 @@ from typing import Self
 from attrs import define, field
 
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.toolkit.slot import Slot, erase, unwritable
+from msp_bridge.toolkit.slot import Slot, erase, writes_in
 from msp_bridge.toolkit.sync import Manifest, Record, Refresh, is_overlaid
 from msp_bridge.toolkit.tree import Entry, Kind, digest_of, identity, within
 from msp_bridge.toolkit.watch import TreeLooks
@@ -190,7 +190,7 @@ class Sandbox:
                 f"the cache {self.path.parent} lies in the project, which is never written to",
                 "set MSP_BRIDGE_CACHE to a directory elsewhere",
             )
-        try:
+        with writes_in(self.path.parent):
             if self._slot is not None:
                 self._slot.hold()
             try:
@@ -202,8 +202,6 @@ class Sandbox:
                 self._manifest = None
                 erase(os.fspath(self.path.parent))
                 refresh = self._run(root, stop)
-        except OSError as error:
-            raise unwritable(self.path.parent, error) from error
         return frozenset(refresh.changed)
 
     def _run(self, root: str, stop: Event) -> Refresh:

@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -34,10 +35,8 @@ class Slot:
     @classmethod
     def claim(cls, home: Path, name: str, limit: int) -> Self:
         """The first free slot; raises `ToolError` when all are taken, or when nothing can be written there."""
-        try:
+        with writes_in(home):
             return cls._first(home, name, limit)
-        except OSError as error:
-            raise unwritable(home, error) from error
 
     @classmethod
     def _first(cls, home: Path, name: str, limit: int) -> Self:
@@ -120,6 +119,15 @@ class Slot:
             logger.warning("the stale copy %s can't be deleted: %s", directory, error.strerror)
         finally:
             slot.release()
+
+
+@contextlib.contextmanager
+def writes_in(directory: Path) -> Iterator[None]:
+    """A block that writes in `directory`. What fails there is raised as `ToolError`, instead of `OSError`."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(directory, error) from error
 
 
 def unwritable(directory: Path, error: OSError) -> ToolError:
