@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from msp_bridge.adapter import AskRanAlone, Finding, Mutant, Project, Ran, Reach, Setup, Surroundings
+from msp_bridge.adapter import AskRanAlone, Finding, Mutant, Project, Ran, Reach, Setup, Surroundings, ToolError
 from msp_bridge.concurrency import LazyParts
 
 if TYPE_CHECKING:
@@ -25,6 +25,16 @@ OF_A_PROJECT = (
     "cosmic-ray.toml",
 )
 OF_TESTS = ("test*.py", "*_test.py", "test/test*.py", "tests/test*.py", "tests/*/test*.py")
+
+
+def interpreter(project: Project) -> Path:
+    """The project's interpreter; raises ToolError when there is none."""
+    if project.python is None:
+        raise ToolError(
+            f"no Python interpreter found for {project.root}",
+            "create an environment in .venv, or name an interpreter with the setting `python`",
+        )
+    return project.python
 
 
 def is_installed(python: Path, name: str) -> bool:

@@ -26,6 +26,7 @@ from msp_bridge.adapter import (
     UnusableFile,
 )
 from msp_bridge.concurrency import in_thread
+from msp_bridge.python_adapter import interpreter
 from msp_bridge.python_engine import (
     ListingProgram,
     PythonEdit,
@@ -92,11 +93,7 @@ class CosmicRayDiscovery:
     @property
     def python(self) -> Path:
         """The project's interpreter; raises `ToolError` when there is none."""
-        if self._project.python is None:
-            raise ToolError(
-                f"no Python interpreter found for {self._project.root}", "set `python` to the one that runs its tests"
-            )
-        return self._project.python
+        return interpreter(self._project)
 
     async def greeting(self) -> dict[str, Any]:
         """Facts of the interpreter: cosmic-ray's `version`, the `paths` it imports from, whether the `engine` works.

@@ -6,12 +6,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from msp_bridge.adapter import BridgeError, Finding, Project
+from msp_bridge.python_adapter import interpreter
 from msp_bridge.python_engine import PythonEngine
 from msp_bridge.text import counted
 
 from .configuration import NAMES, config_file_of, holds_configuration, place_of_options
 from .discovery import MutmutDiscovery, NoSources
-from .installation import MutmutInstallation, interpreter, start_discovery
+from .installation import MutmutInstallation, start_discovery
 
 UNUSED = {
     "mutate_only_covered_lines": "mutants that no test reaches are reported as NoCoverage",

@@ -14,6 +14,7 @@ from attrs import frozen
 from msp_bridge.adapter import Edit, Mutant, Notice, Project, Remark, Scope, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
+from msp_bridge.python_adapter import interpreter
 from msp_bridge.python_engine import (
     ListingProgram,
     PythonEdit,
@@ -28,7 +29,7 @@ from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
 from .configuration import config_file_of, place_of_options, setting_of_sources
-from .installation import PROGRAMS, MutmutInstallation, interpreter, start_discovery
+from .installation import PROGRAMS, MutmutInstallation, start_discovery
 from .left_out import why_no_mutants, why_not_listed
 
 Stamp = tuple[int, int, int]

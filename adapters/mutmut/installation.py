@@ -7,6 +7,7 @@ from pathlib import Path
 from attrs import frozen
 
 from msp_bridge.adapter import Project, ToolError
+from msp_bridge.python_adapter import interpreter
 from msp_bridge.python_engine import python_environment, start_program
 from msp_bridge.text import release
 from msp_bridge.toolkit.install import python_install
@@ -17,16 +18,6 @@ from .configuration import REQUIREMENTS
 PROGRAMS = Path(__file__).with_name("programs")  # ours, run by the project's interpreter
 OLDEST_MUTMUT, NEXT_MUTMUT = (3, 8, 1), (4,)
 OLDEST_PYTEST = (9, 2)
-
-
-def interpreter(project: Project) -> Path:
-    """The project's interpreter; raises ToolError when there is none."""
-    if project.python is None:
-        raise ToolError(
-            f"no Python interpreter found for {project.root}",
-            "create an environment in .venv, or name an interpreter with the setting `python`",
-        )
-    return project.python
 
 
 async def start_discovery(project: Project, config_file: str | None = None) -> JsonLinesProcess:
