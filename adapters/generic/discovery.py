@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -13,11 +12,13 @@ from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Project, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit import Isolation, RunPlaces
+from msp_bridge.toolkit.tree import Stamp, stamps
 
 from .run import GenericRun
 from .settings import Tool
 
-Known = dict[str, tuple[bytes, tuple[Mutant, ...]]]  # path to the state that the mutants are of, and the mutants
+State = tuple[Mapping[str, Stamp], str | None]
+Known = dict[str, tuple[State, tuple[Mutant, ...]]]  # path to the state that the mutants are of, and the mutants
 
 UNREADABLE = "make it readable, or leave it out of the tool's `files`"
 
@@ -70,23 +71,20 @@ class GenericDiscovery:
         return [evolve(mutant, handle=GenericHandle(digests.get(mutant.path), mutant.handle)) for mutant in last]
 
 
-def _states(root: Path, files: Sequence[str]) -> dict[str, bytes]:
-    """Names for the content of each file together with the files at the top, where tools have their configuration.
+def _states(root: Path, files: Sequence[str]) -> dict[str, State]:
+    """The content of each file, together with the stamps of the files at the top, where tools have their configuration.
 
     Raises ToolError for a file that can't be read.
     """
-    top = blake2b()
     with os.scandir(root) as entries:
-        for entry in sorted((entry for entry in entries if os.path.isfile(entry)), key=lambda entry: entry.name):
-            status = entry.stat()
-            top.update(f"{entry.name}\0{status.st_mtime_ns}\0{status.st_size}\0".encode("utf-8", "surrogatepass"))
-    states = {}
-    for path in files:
-        state = top.copy()
-        try:
-            with contextlib.suppress(FileNotFoundError):  # it has no mutants then
-                state.update((root / path).read_bytes())
-        except OSError as error:
-            raise ToolError(f"{path} can't be read: {error.strerror}", UNREADABLE) from error
-        states[path] = state.digest()
-    return states
+        top = stamps(entry.path for entry in entries if os.path.isfile(entry))
+    return {path: (top, _digest(root, path)) for path in files}
+
+
+def _digest(root: Path, path: str) -> str | None:
+    try:
+        return reading.digest_of(reading.content(root / path))
+    except FileNotFoundError:  # it has no mutants then
+        return None
+    except OSError as error:
+        raise ToolError(f"{path} can't be read: {error.strerror}", UNREADABLE) from error
