@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import tokenize
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -150,12 +151,23 @@ class PythonEdit:
 
 
 def likely_sources(root: Path) -> list[str]:
-    """The packages, or else the modules, of a project that doesn't say where they are: paths relative to `root`."""
+    """The packages, or else the modules, of a project that doesn't say where they are: paths relative to `root`.
+
+    Or else the packages of its namespaces, which are folders without an `__init__.py`.
+    """
     for base in (root / "src", root):
-        packages = sorted(file.parent for file in base.glob("*/__init__.py") if file.parent.name not in NO_PACKAGES)
         files = sorted(
             file for file in base.glob("*.py") if file.name not in SINGLE_FILES and not file.name.startswith("test")
         )
-        if packages or files:
-            return [path.relative_to(root).as_posix() for path in packages or files]
+        if found := _packages(base, "*/__init__.py") or files or _packages(base, "*/*/__init__.py"):
+            return [path.relative_to(root).as_posix() for path in found]
     return []
+
+
+def _packages(base: Path, pattern: str) -> list[Path]:
+    folders = (file.parent for file in base.glob(pattern))
+    return sorted(folder for folder in folders if _may_be_imported(folder.relative_to(base).parts))
+
+
+def _may_be_imported(names: Sequence[str]) -> bool:
+    return all(name.isidentifier() and name not in NO_PACKAGES for name in names)

@@ -186,6 +186,8 @@ def test_settings_that_pyproject_has_are_not_hidden_by_a_file_of_their_own(root:
         (("shop/__init__.py", "more/__init__.py", "tests/test_shop.py", "pyproject.toml"),
          ("pyproject.toml", '[tool.mutmut]\nsource_paths = ["more", "shop"]\n')),
         (("shop/__init__.py", "tests/test_shop.py", "setup.cfg"), ("setup.cfg", "[mutmut]\nsource_paths = shop\n")),
+        (("acme/shop/__init__.py", "tests/unit/__init__.py", ".x/y/__init__.py", "test_shop.py", "pyproject.toml"),
+         ("pyproject.toml", '[tool.mutmut]\nsource_paths = ["acme/shop"]\n')),
     ],
 )  # fmt: skip
 def test_mutmut_is_told_where_the_sources_are_if_it_can_not_guess(
