@@ -21,9 +21,11 @@ def of_tests(answer: Summary) -> Iterator[Notice]:
     seconds = sum(answer["starting"].values())
     if seconds >= COSTLY_S:
         longest = max(answer["starting"], key=answer["starting"].__getitem__)
-        who = f"{counted(len(answer['starting']), 'test')} with Python processes (such as {longest})"
+        one = len(answer["starting"]) == 1
+        named = f"({longest}) takes" if one else f"(such as {longest}) take"
+        who = f"{counted(len(answer['starting']), 'test')} with Python processes {named}"
         why = "what runs in them is not seen: leave out tests that others make up for"
-        yield Remark(f"{who} take {seconds:.0f} s for each mutant that no other test kills; {why}")
+        yield Remark(f"{who} {seconds:.0f} s for each mutant that no other test kills; {why}")
 
 
 def of_unsteady(tests: Sequence[str]) -> Iterator[Notice]:
