@@ -198,12 +198,14 @@ async def test_a_module_that_cannot_be_imported_is_one_sentence_and_a_logged_tra
     caplog.set_level("INFO")
     files = {
         "pyproject.toml": TABLE,
+        "pytest.ini": b"[pytest]\naddopts = --doctest-modules\n",  # which imports each file once more
         "pkg/m.py": b"def f(a):\n    return a + 1\n",
         **dict.fromkeys(("tests/test_a.py", "tests/test_b.py", "tests/test_c.py"), b"from pkg.m import gone\n"),
     }
     async with Trial.of(files, tmp_path) as trial:
-        with pytest.raises(ToolError) as raised:
+        with pytest.raises(BaselineError) as raised:
             await trial.test()
+        assert raised.value.failing == ("tests/test_a.py", "tests/test_b.py", "tests/test_c.py")
         assert str(raised.value) == (
             f"tests/test_a.py {IMPORT}, nor can 2 others: ImportError: cannot import name 'gone' from 'pkg.m' "
             f"({trial.root / 'pkg/m.py'}): {FIX}"

@@ -39,9 +39,9 @@ def why_not_collected(answer: Started | Report, log: str) -> Unprepared:
     """Why pytest didn't get as far as the tests, though no mutant is active; `log` is the end of what it printed."""
     if answer["broken"]:
         test, text = answer["broken"][0]
-        others = len(answer["broken"]) - 1
+        failing = list(dict.fromkeys(name for name, _ in answer["broken"]))  # --doctest-modules imports a file twice
+        others = len(failing) - 1
         nor = f", nor can {others} other{'s' * (others > 1)}" if others else ""
-        failing = [name for name, _ in answer["broken"]]
         return Unprepared(f"{test} can't be imported{nor}: {gist(text)}", text, failing=failing)
     if answer["exit"] == 5:
         return Unprepared("pytest finds no tests", kind="none")
