@@ -16,6 +16,7 @@ from support.servers import Server, launched, mutants_of
 from support.strays import with_argument
 
 SENTENCE = 2500  # characters; the tail of a tool's own words may be in it
+TRACEBACK = "Traceback (most recent call last)"  # pytest says "Traceback:" of a test that can't be imported
 
 
 @frozen
@@ -82,4 +83,4 @@ async def served(
     if alone:
         assert await running.settled(0) == []
         assert with_argument(MARK) == {}, "a harm has left something running"
-    assert "Traceback" not in "\n".join(server.said), server.said
+    assert TRACEBACK not in "\n".join(server.said), server.said
