@@ -179,18 +179,9 @@ class HostSlot:
             if self._warm is None:
                 self._warm = await self._lease.enter_async_context(self._sandboxes.lease())
             host = self._warm.process.current
-            if (
-                host is not None
-                and host.is_prepared
-                and self._prepared_for == (host, plan, identity(self._project.root))
-            ):
-                if time.monotonic() - self._looked < LOOK_AGAIN_S:
-                    return host
-                if self._first_look and await in_thread(host.is_outdated):
-                    host.is_prepared = False
-                changed = await in_thread(self._warm.sandbox.changed, frozenset(self._unfollowed))
-                if not self._follow(changed) and host.is_prepared:
-                    self._looked = time.monotonic()
+            if host is not None and host.is_prepared:
+                same = self._prepared_for == (host, plan, identity(self._project.root))
+                if same and await self._is_up_to_date(host, self._warm.sandbox):
                     return host
                 await host.interrupt()  # before a file moves under the feet of a test
             try:
@@ -206,6 +197,18 @@ class HostSlot:
                 return await self._prepare(self._warm, plan)
             except ProcessEnded as error:  # twice, and before any mutant was tested: no mutant is to blame
                 raise ToolError(error.problem, error.remedy) from error
+
+    async def _is_up_to_date(self, host: Host, sandbox: Sandbox) -> bool:
+        """Whether the host has the files as they are, or as they were when they were last followed."""
+        if time.monotonic() - self._looked < LOOK_AGAIN_S:
+            return True
+        if self._first_look and await in_thread(host.is_outdated):
+            host.is_prepared = False
+        changed = await in_thread(sandbox.changed, frozenset(self._unfollowed))
+        if self._follow(changed) or not host.is_prepared:
+            return False
+        self._looked = time.monotonic()
+        return True
 
     def _follow(self, changed: Collection[str]) -> bool:
         """Whether the sandbox is to be brought up to date, because these paths have changed since."""

@@ -20,6 +20,7 @@ class World:
     '''Of process namespaces alone, and without these for jobs that share it.'''
 
     processes = frozenset()
+    undone = 0  # how often what a job may have written was undone
 
     def fork(self, parts):
         if "shared" in parts:
@@ -43,7 +44,8 @@ class World:
     def shares_memory(self):
         return False
 
-    def after_job(self, pid, namespace, *, guarded):
+    def after_job(self, pid, namespace, *, undo):
+        self.undone += undo
         if namespace is not None:
             namespace.end()
 
@@ -62,7 +64,7 @@ world = World()
 def serve(channel):
     def handle(message):
         STATE.append(message["state"])
-        return {"children": len(children(os.getpid()))}
+        return {"children": len(children(os.getpid())), "undone": world.undone}
 
     def work(job):
         if job.message.get("ends"):
@@ -172,10 +174,10 @@ server.channel.send({"do": "reload", "state": "second"})
 print(answer())
 print(ran(id=2)["state"])
 """
-    assert printed(code, tmp_path) == ["first", "{'children': 0}", "second"]
+    assert printed(code, tmp_path) == ["first", "{'children': 0, 'undone': 1}", "second"]
 
 
-def test_changed_files_end_the_process_that_waits(tmp_path):
+def test_changed_files_end_the_process_that_waits_and_nothing_of_them_is_undone(tmp_path):
     code = """
 ran(id=1)
 before = waiting()
@@ -183,7 +185,7 @@ server.channel.send({"do": "renew"})
 server.channel.send({"do": "look", "state": "second"})
 print(answer())
 """
-    assert printed(code, tmp_path) == ["{'children': 0}"]
+    assert printed(code, tmp_path) == ["{'children': 0, 'undone': 1}"]
 
 
 WAYS = pytest.mark.parametrize("parts", [["overlay"], ["shared"]], ids=["isolated", "portable"])
@@ -295,7 +297,7 @@ ran(id=1, parts=["pid"])
 server.channel.send({"do": "look", "state": "second"})
 print(answer())
 """
-    assert printed(code, tmp_path) == ["{'children': 0}"]
+    assert printed(code, tmp_path) == ["{'children': 0, 'undone': 1}"]
 
 
 def test_a_process_that_a_test_forks_and_that_goes_on_does_not_report(tmp_path):

@@ -297,7 +297,7 @@ class ForkServer:
         if process.namespace is None:  # else none of its processes has become a child of this one
             waiting = set() if self._waiting is None else {self._waiting.pid}
             descendants.end_strays(self._before | self._running.keys() | waiting | self._world.processes)
-        self._world.after_job(process.pid, process.namespace, guarded=process.guarded)
+        self._world.after_job(process.pid, process.namespace, undo=process.may_have_written)
         process.erase()
 
     def _answer(self, job: JobProcess, code: int) -> None:

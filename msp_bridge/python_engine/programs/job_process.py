@@ -90,6 +90,11 @@ class JobProcess:
         return now >= self.deadline or any(taken_s >= _limit(limits, ended) for taken_s, limits in spent)
 
     @property
+    def may_have_written(self) -> bool:
+        """Whether it may have changed what it shares with others: it has had a job, and no guard."""
+        return self.begun > 0 and not self.guarded
+
+    @property
     def is_apart(self) -> bool:
         """Whether it can leave nothing to others, nor be disturbed by them."""
         return self.guarded or (self.namespace is not None and "overlay" in self.parts)

@@ -170,11 +170,14 @@ class World:
         if mutant is not None:
             mutant.put()
 
-    def after_job(self, job: int, namespace: ProcessNamespace | None, *, guarded: bool) -> None:
-        """In a fork server: a job has ended. End what it has left, and erase what it has written. `job` is its pid."""
+    def after_job(self, job: int, namespace: ProcessNamespace | None, *, undo: bool) -> None:
+        """In a fork server: a process of this pid has ended. End what it has left, and `undo` what it has written.
+
+        One that has only waited has written nothing, and the files may have been brought up to date meanwhile.
+        """
         if self._isolated is not None:
             self._isolated.end_child(job, namespace)
-        if self._journals and not guarded:
+        if self._journals and undo:
             for journal in self._journals:
                 journal.undo()
             if self._isolated is not None:  # jobs have a layer of their own: this one was an exception
