@@ -86,6 +86,7 @@ def server_tls(certificate: Path, key: Path) -> ssl.SSLContext:
     """TLS 1.2 or newer with these files (PEM; the key without a passphrase). Raises ConfigurationError."""
     read_secret(key, "--tls-key")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2  # the default of a Python that Debian has built is OpenSSL's
     try:
         # Without `password`, OpenSSL would ask for a passphrase on the terminal.
         context.load_cert_chain(certificate, key, password="")

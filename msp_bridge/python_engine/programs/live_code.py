@@ -239,10 +239,10 @@ def why_not_live(found: Iterable[Pair]) -> str | None:
             return "it changes which functions there are"
         if pair.old.co_freevars != pair.new.co_freevars:
             return "it changes the free variables of a function"
-        if _signature(pair.old) != _signature(pair.new) or pair.old.co_flags != pair.new.co_flags:
-            return "it changes the signature or the kind of a function"
         if _docstring(pair.old) != _docstring(pair.new):
             return "it changes a docstring"
+        if _signature(pair.old) != _signature(pair.new) or pair.old.co_flags != pair.new.co_flags:
+            return "it changes the signature or the kind of a function"
     return None
 
 
