@@ -108,7 +108,7 @@ def test_a_project_without_a_configuration_gets_a_proposal(
 
 async def test_diagnose_finds_the_tool_and_the_configuration(tmp_path: Path) -> None:
     root = copied("cr_flat", tmp_path)
-    async with adapter_on(root) as adapter:
+    async with adapter_on(root, edited=True) as adapter:
         findings = [finding async for finding in adapter.diagnose()]
         assert [(finding.good, finding.subject) for finding in findings] == [
             (True, "cosmic-ray"),

@@ -189,7 +189,7 @@ async def test_the_git_filter_leaves_the_lines_that_are_new(tmp_path: Path) -> N
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
         subprocess.run(["git", *identity, *arguments], cwd=root, check=True)
     (root / "m/a.py").write_bytes(b"x = 1\ny = 3\n")
-    async with adapter_on(root) as adapter:
+    async with adapter_on(root, edited=True) as adapter:
         mutants = await discovered(adapter)
         results = await results_of(adapter, [mutant for mutant in mutants if mutant.location.start.line == 1])
         assert {result.status for result in results} == {Status.IGNORED}
@@ -266,7 +266,7 @@ async def test_a_killed_discovery_is_begun_again_once(tmp_path: Path, caplog: py
 async def test_an_interpreter_without_cosmic_ray_gets_the_command_that_installs_it(tmp_path: Path) -> None:
     root = copied("cr_flat", tmp_path)
     subprocess.run(["python3", "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
-    async with adapter_on(root, python=str(tmp_path / "bare/bin/python")) as adapter:
+    async with adapter_on(root, python=tmp_path / "bare/bin/python") as adapter:
         with pytest.raises(ToolError, match=r"-m pip install .cosmic-ray>=8\.7,<9"):
             await discovered(adapter)
         findings = [finding async for finding in adapter.diagnose()]

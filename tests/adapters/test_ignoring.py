@@ -87,7 +87,7 @@ async def test_mutmut_no_longer_lists_a_mutant_with_the_pragma(line_end: str, tm
 async def test_cosmic_ray_ignores_a_mutant_with_the_pragma(tmp_path: Path) -> None:
     written(tmp_path / "project", files(PYTHON))
     file = tmp_path / "project" / "pkg" / "a.py"
-    async with cosmic_ray_on(tmp_path / "project") as adapter:
+    async with cosmic_ray_on(tmp_path / "project", edited=True) as adapter:
         mutants = await discovered(adapter)
         for original in ("1", "2", "4", "7"):
             edit = await adapter.ignore(number(mutants, PYTHON, original), "")

@@ -8,5 +8,5 @@ from support.cluster_trees import ScriptedTree
 
 @pytest.fixture
 def tree(tmp_path: Path) -> ScriptedTree:
-    """A project with neither script nor file yet."""
-    return ScriptedTree(tmp_path)
+    """A project without a file yet."""
+    return ScriptedTree.made(tmp_path)

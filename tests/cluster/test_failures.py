@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,9 @@ from attrs import evolve
 from click.testing import CliRunner
 from support.adapters import discovered, results_of
 from support.cluster_trees import BOUNDS, DIGIT, GATED, PLUS, ScriptedTree, once_each
-from support.clusters import Cluster, until
+from support.clusters import Cluster
 from support.scripted.scripted_adapter import Scripted
-from support.servers import mutants_of, over_memory, scripted_project
+from support.servers import mutants_of, over_memory, scripted_project, until
 
 from msp_bridge.adapter import BaselineError, FailingTest, Notice, Project, Result, Status, ToolError
 from msp_bridge.cli import Exit
@@ -56,7 +56,7 @@ async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Scrip
         mutants = await discovered(adapter)
         results = await results_of(adapter, mutants)
         assert once_each(results, mutants)
-        assert "by DATABASE" in tree.log(), "what was measured there depends on it, too"
+        assert "by DATABASE" in tree.log, "what was measured there depends on it, too"
         assert {(one.mutant.mutator, one.status) for one in results} == {
             ("plus", Status.SURVIVED),
             ("digit", Status.KILLED),
@@ -120,10 +120,10 @@ async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_noth
         results: list[Result] = []
         testing = asyncio.create_task(results_of(adapter, mutants, into=results))
         await until(
-            lambda: results and sum("until gate" in line or "started" in line for line in tree.log()) > 1, "start"
+            lambda: results and sum("until gate" in line or "started" in line for line in tree.log) > 1, "start"
         )
         cluster.kill("w0")
-        tree.open_gate()
+        tree.open("gate")
         await asyncio.wait_for(testing, 300)
         assert once_each(results, mutants)
         assert {result.status for result in results} == {Status.SURVIVED}
@@ -138,16 +138,16 @@ async def test_a_worker_that_hung_ends_what_it_was_at_and_is_used_again(tree: Sc
         testing = asyncio.create_task(results_of(adapter, mutants))
         await until(lambda: all(cluster.below(name) for name in cluster.workers), "both workers test")
         cluster.workers["w0"].send_signal(signal.SIGSTOP)
-        tree.open_gate()
+        tree.open("gate")
         results = await asyncio.wait_for(testing, 300)
         assert once_each(results, mutants)
         assert {result.status for result in results} == {Status.SURVIVED}
         cluster.workers["w0"].send_signal(signal.SIGCONT)
         await until(lambda: not cluster.below("w0"), "its tests end")
         await cluster.joined(2)
-        before = len(tree.log())
+        before = len(tree.log)
         assert once_each(await results_of(adapter, mutants), mutants)
-        assert len([line for line in tree.log()[before:] if line.startswith("started")]) == len(mutants)
+        assert len([line for line in tree.log[before:] if line.startswith("started")]) == len(mutants)
         assert len(adapter.traffic) == 2, "both are prepared again"
         cluster.workers["w0"].send_signal(signal.SIGSTOP)  # the adapter closes all the same
 
@@ -186,7 +186,7 @@ async def test_files_that_are_edited_while_they_are_tested_are_tested_as_they_we
         await until(lambda: results, "a first result")
         tree.script(PLUS | {"status": "Killed"}, DIGIT | {"status": "Survived"})
         tree.files(3, "")
-        tree.open_gate()
+        tree.open("gate")
         await asyncio.wait_for(testing, 300)
         assert once_each(results, mutants)
         assert {(one.mutant.mutator, one.status) for one in results} == {
@@ -227,7 +227,7 @@ async def test_a_request_that_is_closed_half_way_ends_the_tests_on_all_workers(
         await until(lambda: all(cluster.below(name) for name in cluster.workers), "both workers run the tool")
         await results.aclose()
         assert [cluster.below(name) for name in cluster.workers] == [[], []]
-        tree.open_gate()
+        tree.open("gate")
         assert once_each(await results_of(adapter, mutants[:2]), mutants[:2]), "the workers can be used again"
 
 
@@ -251,19 +251,26 @@ asyncio.run(main())
 """
 
 
+@contextlib.contextmanager
+def client_of(tree: ScriptedTree, cluster: Cluster, directory: Path) -> Iterator[subprocess.Popen[str]]:
+    """A client in a process of its own, which is killed in the end."""
+    argv = [sys.executable, "-c", CLIENT, cluster.address, str(tree.root), str(directory / "other")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True) as client:
+        try:
+            yield client
+        finally:
+            client.kill()
+
+
 async def test_tests_end_on_the_workers_when_the_client_is_killed(
     tree: ScriptedTree, cluster: Cluster, tmp_path: Path
 ) -> None:
     tree.script(GATED, tool="hang", warm="hang")
     tree.files(2, "x = 1\n")
-    argv = [sys.executable, "-c", CLIENT, cluster.address, str(tree.root), str(tmp_path / "other")]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    client = subprocess.Popen(argv, env=environment)
-    try:
+    with client_of(tree, cluster, tmp_path) as client:
         await until(lambda: busy(cluster), "the tool runs")
-    finally:
         client.kill()
-        client.wait()
     await until(lambda: not busy(cluster), "all of it ends")
 
 
@@ -272,18 +279,13 @@ async def test_a_client_that_was_suspended_has_each_result_once(
 ) -> None:
     tree.script(PLUS, GATED, tool="hang")
     tree.files(3, "x = y + z\nx = 1\n")
-    argv = [sys.executable, "-c", CLIENT, cluster.address, str(tree.root), str(tmp_path / "other")]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True) as client:
-        try:
-            await until(lambda: busy(cluster), "the tool runs")
-            client.send_signal(signal.SIGSTOP)
-            await until(lambda: not busy(cluster), "nobody asks for its results, so it ends")
-            tree.open_gate()
-            client.send_signal(signal.SIGCONT)
-            await until(lambda: client.poll() is not None, "the client ends")
-        finally:
-            client.kill()
+    with client_of(tree, cluster, tmp_path) as client:
+        await until(lambda: busy(cluster), "the tool runs")
+        client.send_signal(signal.SIGSTOP)
+        await until(lambda: not busy(cluster), "nobody asks for its results, so it ends")
+        tree.open("gate")
+        client.send_signal(signal.SIGCONT)
+        await until(lambda: client.poll() is not None, "the client ends")
         assert client.stdout is not None
         assert Counter(client.stdout.read().splitlines()) == {"plus Survived": 3, "digit Killed": 3}
 

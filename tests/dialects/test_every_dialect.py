@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ import pytest
 from attrs import define, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.dialects import Report, Speech, Talker, every_dialect, every_protocol, opened, spoken_to
+from support.dialects import Report, Speech, Talker, every_dialect, every_protocol, greeted, opened, spoken_to
 from support.msp_client import LONG, Refused, framed
 from support.servers import DIGIT, LOOK, ScriptedProject, environment, mutants_of, over_memory, until
 from support.socket_servers import TOKEN, socket_server, the_token, tls_of_both
@@ -31,20 +31,11 @@ OTHER_PROJECT = {"web/src/c.py": "1\n7 1\n"}
 MANY = 3000
 
 
-@contextlib.asynccontextmanager
-async def greeted(speech: Speech, project: ScriptedProject) -> AsyncIterator[Talker]:
-    """A client on a project with one mutant, after its handshake."""
-    project.write("a.py", "1")
-    speech.root = project.root
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
-        yield client
-
-
 @every_protocol
 async def test_a_cancel_is_answered_by_its_own_code_when_the_tool_is_gone(
     speech: Speech, project: ScriptedProject
 ) -> None:
+    project.write("a.py", "1")
     project.script(tool="hang", lines=True)
     async with greeted(speech, project) as client:
         id = await client.ask(*speech.testing(1, None))
@@ -67,9 +58,7 @@ async def test_a_client_that_reads_nothing_stops_its_tool_and_leaves_at_once(
 ) -> None:
     project.write("many.py", "1\n" * MANY)
     project.script({**SURVIVES, "details": {"status_reason": "x" * 1000}}, tool="flood", lines=True)
-    speech.root = project.root
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
+    async with greeted(speech, project) as client:
         await client.ask(*speech.testing(1, None))
         begun = [-1]
         while len(begun) < 5 or len(set(begun[-4:])) > 1:  # looking too early only weakens the test
@@ -101,6 +90,7 @@ async def test_a_token_and_tls_are_wanted_first(speech: Speech, project: Scripte
 async def test_what_is_malformed_is_answered_by_its_own_code_and_the_session_goes_on(
     speech: Speech, project: ScriptedProject
 ) -> None:
+    project.write("a.py", "1")
     async with greeted(speech, project) as client:
         before = client.notified.copy()
         for body, code in (
@@ -127,6 +117,7 @@ async def test_what_is_malformed_is_answered_by_its_own_code_and_the_session_goe
 async def test_a_fault_of_ours_is_an_internal_error_and_the_session_goes_on(
     speech: Speech, project: ScriptedProject
 ) -> None:
+    project.write("a.py", "1")
     async with greeted(speech, project) as client:
         project.script(testing={"raises": ["RuntimeError", "/home/me/secret.py, line 3"]})
         answer = await client.answer(await client.ask(*speech.testing(1, None)))
@@ -149,6 +140,7 @@ MANY_FAULTS = {  # by protocol: a request with as many faults as it may have ele
 @every_protocol
 async def test_of_many_faults_a_few_are_named(speech: Speech, project: ScriptedProject) -> None:
     method, params = MANY_FAULTS.get(speech.name, ("testrunner/run", {"id": 7, **dict.fromkeys(map(str, range(99)))}))
+    project.write("a.py", "1")
     async with greeted(speech, project) as client:
         answer = await client.answer(await client.ask(method, params))
         assert len(str(answer)) < 1500, str(answer)[:3000]
@@ -178,10 +170,8 @@ async def test_no_text_for_people_has_a_control_character(speech: Speech, projec
     path = f"a{HOSTILE}.py"
     project.write(path, "1")
     project.script({**SURVIVES, "mutator": HOSTILE, "details": {"status_reason": HOSTILE}})
-    speech.root = project.root
     heard: list[Any] = []
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
+    async with greeted(speech, project) as client:
         heard.append(await client.answer(await client.ask(*speech.testing(1, None))))
         assert len(speech.tested(client.notified)) == 1
         project.script(testing={"raises": ["ToolError", f"it fails {HOSTILE}"]})
@@ -202,6 +192,7 @@ LONG_PATHS = ["x" * 300, "d/" * 3000, "y" * 100_000]
 async def test_a_path_that_is_too_long_for_a_file_is_no_fault_of_ours(
     speech: Speech, project: ScriptedProject, path: str
 ) -> None:
+    project.write("a.py", "1")
     async with greeted(speech, project) as client:
         answer = await client.answer(await client.ask(*speech.testing(1, path)))
         assert "-32603" not in str(answer)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_net.hosts import Link
 from msp_bridge.adapters.stryker_net.testing_platform import HostProgram
-from support.dialects import Mtp, Talker, opened, spoken_to
+from support.dialects import Mtp, Talker, greeted
 from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject, environment, launched, on_stdio
 
@@ -264,8 +264,7 @@ async def test_what_is_gone_is_not_remembered(project: ScriptedProject, monkeypa
         serving.append(self)
 
     monkeypatch.setattr(MtpDialect, "__init__", noted)
-    async with opened(project) as workspaces, spoken_to(Mtp(), workspaces) as client:
-        await Mtp().greet(client)
+    async with greeted(Mtp(), project) as client:
         for number in range(4):
             project.write("a.py", f"{'0' * number} 1")
             project.write("b.py", "1")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dialects import Lsp, Mcp, Msp, Mtp, Speech, Talker, TestRunner, every_protocol, opened, spoken_to
+from support.dialects import Lsp, Mcp, Msp, Mtp, Speech, Talker, TestRunner, every_protocol, greeted, opened, spoken_to
 from support.msp_client import Refused
 from support.servers import DIGIT, ScriptedProject
 
@@ -53,7 +53,7 @@ async def test_msp_lists_no_file_as_one_without_mutants_that_cannot_be_parsed(pr
     project.write("a.py", "1")
     project.write("none.py", "x")
     project.script(discovery=UNUSABLE)
-    async with opened(project) as workspaces, spoken_to(Msp(), workspaces) as client:
+    async with greeted(Msp(), project) as client:
         named = [{"path": path} for path in ("broken.py", "a.py", "none.py")]
         answer = await client.request("discover", {"files": named})
         assert {path: len(file["mutants"]) for path, file in answer["files"].items()} == {"a.py": 1, "none.py": 0}
@@ -95,9 +95,8 @@ async def test_an_agent_is_told_of_a_failing_test_in_each_call_and_of_phases_mea
     project.write("a.py", "1")
     project.write("b.py", "1")
     project.script({**DIGIT, "after": "gate"}, testing={"failing": {"test_red": "assert 1 == 2"}, "phase": "baking"})
-    speech = Mcp(project.root)
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
+    speech = Mcp()
+    async with greeted(speech, project) as client:
         id = await client.ask(*speech.testing(1, "a.py"))
         while (await client.notification("notifications/progress"))["message"] != "baking":
             pass
@@ -117,9 +116,7 @@ async def test_a_client_is_told_in_each_request_why_a_file_has_no_mutants(
     project.write("a.py", "1")
     project.write("none.py", "x")
     project.script(discovery={"remarks": {"none.py": "has no mutants: the tool leaves it out"}})
-    speech.root = project.root
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
+    async with greeted(speech, project) as client:
         for _ in range(2):
             assert "none.py has no mutants: the tool leaves it out" in await answered(
                 client, *speech.testing(1, "none.py")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.strays import HERE, TOOLS, gone, marked, may_make_pid_namespaces, new_mark, tool
+from support.strays import TOOLS, gone, marked, may_make_pid_namespaces, new_mark, tool
 
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import ProcessTree
@@ -65,7 +65,7 @@ async def test_what_a_tool_leaves_behind_ends_with_it(kind: str, mark: str, tmp_
 
 @contextlib.asynccontextmanager
 async def killable_bridge(kind: str, mark: str, cwd: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    program = HERE.parent / "support" / "bridge_to_be_killed.py"
+    program = Path(__file__).parents[1] / "support" / "bridge_to_be_killed.py"
     bridge = await asyncio.create_subprocess_exec(sys.executable, program, kind, mark, cwd=cwd, stdout=subprocess.PIPE)
     assert bridge.stdout is not None
     assert await bridge.stdout.readline() == b"ready\n"

@@ -8,12 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import psutil
 from attrs import field, frozen
+
+from support.servers import until
 
 TESTS = Path(__file__).parents[1]
 FORKING = Path(__file__).with_name("forked_dask.py")
@@ -162,12 +164,3 @@ class Cluster:
         stdin.write(json.dumps(asked) + "\n")
         stdin.flush()
         return psutil.Process(int(stdout.readline()))
-
-
-async def until(condition: Callable[[], Any], what: str) -> None:
-    """Until something is so; fails after a bound that no machine needs."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + WAIT_S
-    while not condition():
-        assert loop.time() < end, f"waited in vain: {what}"
-        await asyncio.sleep(0.02)

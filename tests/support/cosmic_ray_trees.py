@@ -8,14 +8,13 @@ import subprocess
 import sys
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
-import psutil
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 
 from support.adapters import detected
 
 PROJECTS = Path(__file__).parent.parent / "projects"
-Contents = dict[str, bytes]
 
 
 def copied(name: str, to: Path) -> Path:
@@ -25,22 +24,8 @@ def copied(name: str, to: Path) -> Path:
     return root
 
 
-def adapter_on(root: Path, *, jobs: int = 1, python: str = sys.executable) -> AbstractAsyncContextManager[CosmicRay]:
-    return detected(CosmicRay, root, edited=True, python=Path(python), jobs=jobs)
-
-
-def contents(root: Path) -> Contents:
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
-def processes() -> list[psutil.Process]:
-    """Our descendants that are alive."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):  # gone meanwhile
-            if process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+def adapter_on(root: Path, **about: Any) -> AbstractAsyncContextManager[CosmicRay]:
+    return detected(CosmicRay, root, **{"python": Path(sys.executable), "jobs": 1, **about})
 
 
 def cosmic_ray(root: Path, *arguments: str) -> None:

@@ -307,12 +307,17 @@ async def opened(project: ScriptedProject, **options: Any) -> AsyncIterator[Open
 
 
 @contextlib.asynccontextmanager
-async def agent_on(project: ScriptedProject, **options: Any) -> AsyncIterator[Talker]:
+async def greeted(speech: Speech, project: ScriptedProject, **options: Any) -> AsyncIterator[Talker]:
+    """A client of a server on the project, after its handshake."""
+    speech.root = project.root
+    async with opened(project, **options) as workspaces, spoken_to(speech, workspaces) as client:
+        await speech.greet(client)
+        yield client
+
+
+def agent_on(project: ScriptedProject, **options: Any) -> contextlib.AbstractAsyncContextManager[Talker]:
     """An agent on the project, which has greeted; it uses no SDK."""
-    speech = Mcp(project.root)
-    async with opened(project, **options) as workspaces, spoken_to(speech, workspaces) as agent:
-        await speech.greet(agent)
-        yield agent
+    return greeted(Mcp(), project, **options)
 
 
 async def called(agent: Talker, tool: str, **arguments: Any) -> dict[str, Any]:

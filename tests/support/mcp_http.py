@@ -14,8 +14,6 @@ from attrs import frozen
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from msp_bridge.access.addresses import Addresses
-from msp_bridge.concurrency import cancel_all
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.mcp.http_requests import HttpGate
 from msp_bridge.mcp.http_server import serve_http
@@ -23,8 +21,8 @@ from msp_bridge.mcp.server import AgentServer
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from support.msp_client import LONG
-from support.servers import ScriptedProject, until
-from support.socket_servers import TOKEN, Listening, the_token
+from support.servers import ScriptedProject
+from support.socket_servers import TOKEN, listening, the_token
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 HEADERS = {**BEARER, "Accept": "application/json, text/event-stream"}
@@ -65,16 +63,9 @@ async def http_server(
 ) -> AsyncIterator[HttpServer]:
     """Ends in order."""
     workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",), jobs=2))
-    addresses = Listening(Addresses.resolve("127.0.0.1", 0))
     agent, gate = AgentServer(project.root, workspaces), HttpGate(the_token(directory), "127.0.0.1")
-    serving = asyncio.create_task(serve_http(agent, workspaces, addresses, gate, tls, trace))  # type: ignore[arg-type]
-    try:
-        await until(lambda: bool(addresses.ports) or serving.done())
-        yield HttpServer(addresses.ports[0], "https" if tls else "http")
-    finally:
-        async with asyncio.timeout(LONG):
-            await cancel_all([serving])
-    assert serving.cancelled()
+    async with listening(lambda at: serve_http(agent, workspaces, at, gate, tls, trace)) as (port, _):
+        yield HttpServer(port, "https" if tls else "http")
 
 
 def message(method: str, id: int | None = None, **params: Any) -> dict[str, Any]:

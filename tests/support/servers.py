@@ -34,7 +34,7 @@ from support.strays import with_argument
 TESTS = Path(__file__).parents[1]
 LOOK = 0.01  # s between two looks
 COMMANDS = {  # of scripted_tools.py that call themselves by the name
-    "hang": {"hang", "daemon", "daemon_without_environment"},
+    "hang": {"hang", "daemon"},
     "daemon": {"stubborn_and_tell"},
 }
 DIGIT = {"mutator": "digit", "find": "1", "replacement": "2"}
@@ -260,11 +260,14 @@ def refused_by(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     return exit_.value.code, err
 
 
-async def until(true: Callable[[], bool]) -> None:
+async def until(true: Callable[[], object], what: str = "what a test waits for") -> None:
     """Returns when `true()` is; the limit is for what would hang."""
-    async with asyncio.timeout(LONG):
-        while not true():
-            await asyncio.sleep(LOOK)
+    try:
+        async with asyncio.timeout(LONG):
+            while not true():
+                await asyncio.sleep(LOOK)
+    except TimeoutError:
+        raise AssertionError(f"waited in vain: {what}") from None
 
 
 def mutants_of(answer: Any) -> list[tuple[str, dict[str, Any]]]:

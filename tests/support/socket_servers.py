@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import trustme
 from attrs import field, frozen
@@ -58,15 +59,23 @@ async def socket_server(
 ) -> AsyncIterator[SocketServer]:
     """Ends in order."""
     workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
+    gate, connections = ConnectionGate(token, tls, framing), Connections()
+    async with listening(lambda at: serve_socket(workspaces, dialect, at, gate, trace)) as (port, serving):
+        try:
+            yield SocketServer(port, serving, connections)
+        finally:
+            connections.abort()
+
+
+@contextlib.asynccontextmanager
+async def listening(serve: Callable[[Any], Coroutine[Any, Any, None]]) -> AsyncIterator[tuple[int, asyncio.Task[None]]]:
+    """Where `serve` listens, which gets the addresses, and its task; it ends in order."""
     addresses = Listening(Addresses.resolve("127.0.0.1", 0))
-    gate = ConnectionGate(token, tls, framing)
-    serving = asyncio.create_task(serve_socket(workspaces, dialect, addresses, gate, trace))  # type: ignore[arg-type]
-    connections = Connections()
+    serving = asyncio.create_task(serve(addresses))
     try:
         await until(lambda: bool(addresses.ports) or serving.done())
-        yield SocketServer(addresses.ports[0], serving, connections)
+        yield addresses.ports[0], serving
     finally:
-        connections.abort()
         async with asyncio.timeout(LONG):
             await cancel_all([serving])
     assert serving.cancelled()

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Container
-from pathlib import Path
 
 import psutil
 
@@ -111,6 +110,3 @@ async def gone(mark: str) -> bool:
             return True
         await asyncio.sleep(0.02)
     return False
-
-
-HERE = Path(__file__).parent

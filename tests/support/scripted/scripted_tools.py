@@ -32,48 +32,20 @@ def stubborn() -> None:
     time.sleep(LONG)
 
 
-def daemon(environment: dict[str, str] | None = None) -> None:
+def daemon() -> None:
     """Leaves a double-forked daemon with a session of its own, deaf to SIGTERM, that holds our stdout; and stays itself."""
-    leave_daemon(environment)
-    hang()
-
-
-def daemon_without_environment() -> None:
-    """As `daemon`, and the daemon has lost its environment too."""
-    daemon({})
-
-
-def leaver() -> None:
-    """Leaves a daemon, and ends."""
-    leave_daemon(None)
-    print("left", flush=True)
-
-
-def leaver_without_environment() -> None:
-    """Leaves a daemon without an environment, and ends."""
-    leave_daemon({})
-    print("left", flush=True)
-
-
-def leave_daemon(environment: dict[str, str] | None) -> None:
-    """Returns when the daemon is ready."""
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            command = [
-                sys.executable,
-                __file__,
-                "stubborn_and_tell",
-                sys.argv[2] if len(sys.argv) > 2 else "-",
-                str(writer),
-            ]
-            os.execve(sys.executable, command, os.environ if environment is None else environment)
+            place = sys.argv[2] if len(sys.argv) > 2 else "-"
+            os.execv(sys.executable, [sys.executable, __file__, "stubborn_and_tell", place, str(writer)])
         os._exit(0)
     os.close(writer)
     os.wait()
-    os.read(reader, 1)
+    os.read(reader, 1)  # until it is ready
+    hang()
 
 
 def stubborn_and_tell() -> None:
@@ -90,12 +62,6 @@ def flood() -> None:
     line = b"x" * 9_999 + b"\n"
     while True:
         os.write(1, line)
-
-
-def echo() -> None:
-    """Repeats its input until that ends."""
-    while data := os.read(0, 65536):
-        os.write(1, data)
 
 
 if __name__ == "__main__":
