@@ -22,6 +22,9 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`(msp-bridge [a-z][^`]*)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)")
 NO_TESTS = {"test_command", "test_mutants"}  # a method of adapters, a tool of MCP
+TESTED = re.compile(
+    r"^\|.* test \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE
+)  # the rows of a table with a column `test`
 PLACEHOLDERS = {"NAME": "vim", "N": "1", "…": ""}
 
 
@@ -59,21 +62,32 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def names_of_tests() -> set[str]:
-    """The names of all test modules and functions, also those that a test of several parts is made of."""
-    found = set[str]()
+@pytest.fixture(scope="module")
+def there() -> str:
+    """The names of all test modules and functions, a line each."""
+    found = [""]
     for folder, directories, files in os.walk(ROOT / "tests"):
         directories[:] = [name for name in directories if name not in ("corpus", "node_modules", "npm", "projects")]
         for name in (name for name in files if name.endswith(".py")):
-            found |= {name.removesuffix(".py"), *re.findall(r"\btest_\w+", Path(folder, name).read_text("utf-8"))}
-    return found
+            found += [name, *re.findall(r"def (test_\w+)", Path(folder, name).read_text("utf-8"))]
+    return "\n".join(found)
 
 
-def test_every_test_that_a_page_names_is_there() -> None:
+def test_every_test_that_a_page_names_is_there(there: str) -> None:
     named = [(page.name, name) for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))]
     assert len(named) > 300
-    there = "\n" + "\n".join(names_of_tests())  # lsp.md names the beginnings
+    # lsp.md names the beginnings
     assert [(page, name) for page, name in named if name not in NO_TESTS and f"\n{name}" not in there] == []
+
+
+def test_each_rule_claim_and_method_of_a_table_names_its_tests(there: str) -> None:
+    tables = [table for page in PAGES for table in TESTED.findall(page.read_text("utf-8"))]
+    rows = [row for table in tables for row in table.splitlines()]
+    assert len(rows) > 150
+    for row in rows:
+        names = re.findall(r"`([^`]+)`", row.rstrip("|").rpartition("|")[2])
+        assert names, row
+        assert [name for name in names if f"\n{name}" not in there and f"\ntest_{name}" not in there] == [], row
 
 
 def test_the_configuration_page_has_every_key() -> None:

@@ -1,6 +1,5 @@
-"""docs/explanation/security.md names a test for each claim: they exist, and the limits that it names are those of the code."""
+"""The limits that docs/explanation/security.md names are those of the code."""
 
-import re
 from pathlib import Path
 
 from msp_bridge.access import gate
@@ -10,27 +9,13 @@ from msp_bridge.jsonrpc import connection, framing, messages
 from msp_bridge.mcp import http_server, running_calls, server
 from msp_bridge.workspace import configuration
 
-HERE = Path(__file__).parent
-TEXT = (HERE.parents[1] / "docs/explanation/security.md").read_text("utf-8")
-TESTS = "".join(
-    file.read_text("utf-8")
-    for folder in (HERE, HERE.parent, *(HERE.parent / name for name in ("jsonrpc", "workspace", "dialects", "reports")))
-    for file in folder.glob("test_*.py")
-)
+TEXT = (Path(__file__).parents[2] / "docs/explanation/security.md").read_text("utf-8")
 
 
 def rows() -> list[list[str]]:
     """The cells of each row that claims something."""
     table = [[cell.strip() for cell in line.strip("|").split("|")] for line in TEXT.splitlines() if line[:2] == "| "]
     return [row for row in table if row[-1] != "test"]
-
-
-def test_every_claim_names_a_test_that_is_there() -> None:
-    assert len(rows()) > 30
-    for row in rows():
-        names = re.findall(r"`(test_\w+)`", row[-1])
-        assert names, row
-        assert [name for name in names if f"def {name}(" not in TESTS] == []
 
 
 def test_the_limits_are_those_of_the_code() -> None:
