@@ -16,74 +16,69 @@ from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_net import StrykerNet
 from support import generic_trees, go_trees, java_trees, net_trees, rust_trees, stryker_js_trees
 from support.cancelling import cancelled_everywhere
+from support.files import written
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
 
-Make = Callable[[], Adapter]
+Prepare = Callable[[Path, pytest.MonkeyPatch], Project]
 
 
-def cargo_mutants(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+def cargo_mutants(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     rust_trees.stand_in(directory, monkeypatch)
-    project = Project(root=rust_trees.copied("rust_stand_in", directory), cache=directory / "cache")
-    return lambda: CargoMutants(project)
+    return Project(root=rust_trees.copied("rust_stand_in", directory), cache=directory / "cache")
 
 
-def generic(directory: Path, _: pytest.MonkeyPatch) -> Make:
+def generic(directory: Path, _: pytest.MonkeyPatch) -> Project:
     root = generic_trees.copied(directory)
     tables = {"prices": generic_trees.settings(root)["prices"]}
-    project = Project(root=root, cache=directory / "cache", settings=tables)
-    return lambda: Generic(project)
+    return Project(root=root, cache=directory / "cache", settings=tables)
 
 
-def stryker_js(directory: Path, _: pytest.MonkeyPatch) -> Make:
+def stryker_js(directory: Path, _: pytest.MonkeyPatch) -> Project:
     """With a scripted server: the real one takes a second to start, and is cancelled at some hundred awaits."""
     root = stryker_js_trees.copied("js_mocha", directory, None)
     tested = "send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js': "
     tested += "{ mutants: [{ ...mutant, status: 'Killed' }] } } } }); return { files: {} }"
     stryker_js_trees.scripted_core(root / "node_modules", stryker_js_trees.SERVER.replace("ON_TEST", tested))
-    project = Project(root=root, cache=directory / "cache")
-    return lambda: StrykerJs(project)
+    return Project(root=root, cache=directory / "cache")
 
 
-def stryker_net(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+def stryker_net(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """With the scripted dotnet, for the same reason."""
     net_trees.scripted_dotnet(directory, monkeypatch)
-    project = Project(root=net_trees.copied("net_calc", directory), cache=directory / "cache")
-    return lambda: StrykerNet(project)
+    return Project(root=net_trees.copied("net_calc", directory), cache=directory / "cache")
 
 
-def gremlins(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+def gremlins(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """The real one, on the smallest module that has a test."""
     monkeypatch.setenv("PATH", go_trees.PROGRAMS)
-    root = directory / "project"
-    root.mkdir()
-    (root / "go.mod").write_text("module example.com/f\n\ngo 1.20\n")
-    (root / "f.go").write_text("package f\n\nfunc F(a int) int { return a + 1 }\n")
     test = 'import "testing"\n\nfunc TestF(t *testing.T) {\n\tif F(1) != 2 {\n\t\tt.Fatal()\n\t}\n}\n'
-    (root / "f_test.go").write_text(f"package f\n\n{test}")
-    project = Project(root=root, cache=directory / "cache")
-    return lambda: Gremlins(project)
+    files = {
+        "go.mod": "module example.com/f\n\ngo 1.20\n",
+        "f.go": "package f\n\nfunc F(a int) int { return a + 1 }\n",
+        "f_test.go": f"package f\n\n{test}",
+    }
+    root = written(directory / "project", files)
+    return Project(root=root, cache=directory / "cache")
 
 
-def pit(directory: Path, _: pytest.MonkeyPatch) -> Make:
+def pit(directory: Path, _: pytest.MonkeyPatch) -> Project:
     """The real one and its JVMs, with a script in the place of Maven."""
     root = java_trees.smallest(directory)
-    project = Project(root=root, cache=directory / "cache")
-    return lambda: Pit(project)
+    return Project(root=root, cache=directory / "cache")
 
 
-def python(adapter: type[Adapter], configuration: str) -> Callable[[Path, pytest.MonkeyPatch], Make]:
+def python(configuration: str) -> Prepare:
     """Of a Python tool, on the smallest project that has a test."""
 
-    def prepare(directory: Path, _: pytest.MonkeyPatch) -> Make:
-        root = directory / "project"
-        (root / "pkg").mkdir(parents=True)
-        (root / "pkg/__init__.py").write_text("def f(a):\n    return a + 1\n")
-        (root / "test_f.py").write_text("from pkg import f\n\ndef test_f():\n    assert f(1) == 2\n")
-        name = "cosmic-ray.toml" if "cosmic-ray" in configuration else "pyproject.toml"
-        (root / name).write_text(configuration)
-        project = Project(root=root, cache=directory / "cache", python=Path(sys.executable))
-        return lambda: adapter(project)  # type: ignore[call-arg]
+    def prepare(directory: Path, _: pytest.MonkeyPatch) -> Project:
+        files = {
+            "pkg/__init__.py": "def f(a):\n    return a + 1\n",
+            "test_f.py": "from pkg import f\n\ndef test_f():\n    assert f(1) == 2\n",
+            "cosmic-ray.toml" if "cosmic-ray" in configuration else "pyproject.toml": configuration,
+        }
+        root = written(directory / "project", files)
+        return Project(root=root, cache=directory / "cache", python=Path(sys.executable))
 
     return prepare
 
@@ -91,16 +86,16 @@ def python(adapter: type[Adapter], configuration: str) -> Callable[[Path, pytest
 SOME = 13  # in the main ring, a cancel at each thirteenth await
 MUTMUT = '[tool.mutmut]\nsource_paths = ["pkg"]\n'
 COSMIC_RAY = '[cosmic-ray]\nmodule-path = "pkg"\ntimeout = 60\ntest-command = "python -m pytest -x -q"\n'
-CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Make]] = {
-    "cargo-mutants": cargo_mutants,
-    "generic": generic,
-    "gremlins": gremlins,
-    "pit": pit,
-    "stryker-js": stryker_js,
-    "stryker-net": stryker_net,
-    "mutmut": python(Mutmut, MUTMUT),
-    "cosmic-ray": python(CosmicRay, COSMIC_RAY),
-    "cosmic-ray by a command": python(CosmicRay, COSMIC_RAY.replace("python -m pytest -x -q", "sh -c 'pytest -q'")),
+CASES: dict[str, tuple[type[Adapter], Prepare]] = {
+    "cargo-mutants": (CargoMutants, cargo_mutants),
+    "generic": (Generic, generic),
+    "gremlins": (Gremlins, gremlins),
+    "pit": (Pit, pit),
+    "stryker-js": (StrykerJs, stryker_js),
+    "stryker-net": (StrykerNet, stryker_net),
+    "mutmut": (Mutmut, python(MUTMUT)),
+    "cosmic-ray": (CosmicRay, python(COSMIC_RAY)),
+    "cosmic-ray by a command": (CosmicRay, python(COSMIC_RAY.replace("python -m pytest -x -q", "sh -c 'pytest -q'"))),
 }
 
 
@@ -112,10 +107,11 @@ async def test_a_cancel_at_any_await_leaves_nothing(
     name: str, every_case: bool, tmp_path: Path, pit_tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     java_trees.cache_with(pit_tools, tmp_path)
-    make = CASES[name](tmp_path, monkeypatch)
+    adapter_class, prepare = CASES[name]
+    project = prepare(tmp_path, monkeypatch)
 
     async def work() -> None:
-        async with aclosing(make()) as adapter:
+        async with aclosing(adapter_class(project)) as adapter:
             async with aclosing(adapter.discover(Scope())) as found:
                 mutants = [mutant async for mutant in found if isinstance(mutant, Mutant)][:1]
             async with aclosing(adapter.test(mutants)) as results:

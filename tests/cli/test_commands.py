@@ -99,13 +99,6 @@ def test_run_says_what_is_wrong_with_its_arguments(project: Path, arguments: lis
     assert text in done.stderr
 
 
-def test_a_failing_tool_is_one_line_on_stderr(project: Path) -> None:
-    script(project, testing={"raises": ["ToolError", "the tool is missing: install it"]})
-    done = bridge(project, "run")
-    assert done.returncode == 3
-    assert done.stderr == "msp-bridge: the tool is missing: install it\n"
-
-
 @pytest.fixture
 def three(project: Path) -> Path:
     """A tree with three projects; the tests of two fail."""

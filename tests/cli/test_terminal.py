@@ -205,12 +205,6 @@ def test_a_terminal_has_a_progress_bar(project: Path) -> None:
     assert b"testing" in shown
 
 
-def test_quiet_shows_only_the_summary(project: Path) -> None:
-    done = bridge(project, "run", "-q")
-    assert "Survived  a.py" not in done.stdout
-    assert "mutation score  50.0 %" in done.stdout
-
-
 def test_verbose_logs_on_stderr(project: Path) -> None:
     script(project, testing={"failing": {"test_red": "no"}})
     assert "msp-bridge: WARNING: test_red fails" not in bridge(project, "run", "-q").stderr

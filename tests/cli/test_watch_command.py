@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import WAIT_S, bridge, command, environment, make_project, script
+from support.command_line import WAIT_S, bridge, command, environment, script
 
 
 class Watching:
@@ -40,13 +40,6 @@ class Watching:
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    root = make_project(tmp_path / "project")
-    script(root)
-    return root
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import pytest
 from support.msp_client import Client, Refused
 from support.servers import DIGIT, ScriptedProject, Serve, mutants_of, over_stdio, place, transports
 
-from msp_bridge.testing import TreeState
-
 VERSION = {"version": "0.4.0"}
 
 
@@ -16,13 +14,6 @@ async def test_configure_answers_the_exact_version_with_any_valid_params(client:
     assert await client.request("configure") == VERSION
     assert await client.request("configure", {"configFilePath": None}) == VERSION
     assert await client.request("configure", {"fromALaterProtocol": True}) == VERSION
-
-
-async def test_every_other_method_works_without_configure(project: ScriptedProject, client: Client) -> None:
-    project.write("a.py", "1")
-    ((path, mutant),) = mutants_of(await client.request("discover"))
-    assert await client.request("mutationTest") == {"files": {}}
-    assert [(path, mutant | {"status": "Killed"})] == client.take_results()
 
 
 async def test_configure_may_come_again_with_another_file(project: ScriptedProject, client: Client) -> None:
@@ -167,18 +158,14 @@ async def test_an_error_of_the_tool_is_answered_in_its_own_sentence(project: Scr
     assert len(mutants_of(await client.request("discover"))) == 1
 
 
-async def test_a_project_without_a_tool_is_an_error_that_says_so(project: ScriptedProject, client: Client) -> None:
+async def test_a_project_without_a_tool_is_an_error_until_one_is_set_up(
+    project: ScriptedProject, client: Client
+) -> None:
+    project.write("a.py", "1")
     (project.root / "scripted.json").unlink()
     said = f"scripted is not set up in {project.root}: `msp-bridge doctor` says what is missing"
     for method in ("configure", "discover", "mutationTest"):
         assert await client.refused(method) == (-32803, said)
-
-
-async def test_a_tool_that_is_set_up_meanwhile_is_found(project: ScriptedProject, client: Client) -> None:
-    (project.root / "scripted.json").unlink()
-    project.write("a.py", "1")
-    with pytest.raises(Refused):
-        await client.request("discover")
     project.script()
     assert len(mutants_of(await client.request("discover"))) == 1
 
@@ -212,13 +199,3 @@ async def test_mutants_with_the_same_identity_are_one(project: ScriptedProject, 
     assert set(answer["files"]) == {"a.py"}, "a mutant of a file that the adapter doesn't claim isn't its own"
     await client.request("mutationTest")
     assert [mutant["id"] for _, mutant in client.take_results()] == [mutant["id"] for _, mutant in mutants_of(answer)]
-
-
-@transports
-async def test_nothing_is_written_to_the_project(project: ScriptedProject, client: Client) -> None:
-    project.write("a.py", "1")
-    tree = TreeState.of(project.root)
-    await client.request("configure", {})
-    await client.request("discover")
-    await client.request("mutationTest")
-    assert tree.differences(TreeState.of(project.root)) == []

@@ -94,19 +94,6 @@ async def test_discovering_thirty_thousand_mutants_delays_no_other_client(projec
         await server.terminated()
 
 
-async def test_a_header_that_hides_the_next_boundary_ends_the_connection_and_so_the_server_on_stdio(
-    project: ScriptedProject,
-) -> None:
-    async with on_stdio(project) as (client, server):
-        assert await client.request("configure") == VERSION
-        await client.send(b"GET / HTTP/1.1\r\n\r\n")
-        answer = await client.receive()
-        assert (answer["id"], answer["error"]["code"]) == (None, -32600)
-        assert await client.ended() == b""
-        await server.exited()
-        assert "Traceback" not in "\n".join(server.said)
-
-
 async def test_what_an_adapter_prints_goes_to_stderr(project: ScriptedProject) -> None:
     project.write("a.py", "1")
     project.script(discovery={"say": "chatter\n"}, testing={"say": "Content-Length: 3\r\n\r\n{}}\n"})
@@ -201,19 +188,6 @@ async def test_the_configuration_file_of_the_command_line_is_the_default(
         assert await client.request("configure", {"configFilePath": "scripted.json"}) == VERSION
         ((_, mutant),) = mutants_of(await client.request("discover"))
         assert mutant["mutatorName"] == "digit"
-
-
-async def test_a_server_in_a_directory_without_a_tool_names_what_is_missing(project: ScriptedProject) -> None:
-    (project.root / "scripted.json").unlink()
-    project.write(".venv/pyvenv.cfg", "")  # an environment that has no tool, as the one of these tests may
-    project.write(".venv/bin/python", "")
-    (project.root / ".venv/bin/python").chmod(0o755)
-    async with over_stdio(project, "--") as client:
-        for method in ("configure", "discover", "mutationTest"):
-            code, said = await client.refused(method)
-            assert code == -32803
-            assert said.startswith(f"no mutation testing tool is set up in {project.root} (looked for: ")
-            assert "`msp-bridge doctor` says what each of them needs" in said
 
 
 def test_a_server_without_stdin_ends_with_an_error(tmp_path: Path) -> None:

@@ -173,13 +173,14 @@ async def test_a_message_that_is_never_finished_ends_its_connection(
         assert await client.ended() == b""
 
 
+@pytest.mark.parametrize("token", [False, True], ids=["without a token", "with a token"])
 async def test_a_client_may_be_silent_before_its_first_message_and_after_it(
-    project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
+    token: bool, project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(gate, "MESSAGE_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(gate, "HANDSHAKE_TIMEOUT_S", 0.05)
-    async with socket_server(project) as server:
-        client = await server.connect()
+    for name in ("MESSAGE_TIMEOUT_S", "HANDSHAKE_TIMEOUT_S", "AUTHENTICATION_TIMEOUT_S"):
+        monkeypatch.setattr(gate, name, 0.05)
+    async with socket_server(project, token=the_token(tmp_path) if token else None) as server:
+        client = await (server.authenticated() if token else server.connect())
         for _ in range(2):
             await asyncio.sleep(0.15)
             assert await client.request("configure") == VERSION

@@ -17,7 +17,7 @@ import jsonschema
 import psutil
 import pytest
 from attrs import frozen
-from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types import CallToolResult
 from support.files import written
 from support.strays import gone, marked, new_mark
@@ -189,31 +189,6 @@ async def test_every_tool_answers_by_its_schema_and_touches_nothing(
         assert (again["tested"], again["untested"]) == (1, 0)
         outdated = await at.call("survivors")
         assert (outdated["tested"], outdated["outdated"]) == (1, len(of_others) - 1)
-
-
-async def test_a_wrong_call_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with agent(project(tmp_path / "project"), monkeypatch) as at:
-        assert "limit: Input should be less than or equal to 500" in await at.refused("list_mutants", limit=501)
-        assert "path: Extra inputs are not permitted" in await at.refused("test_mutants", path=["pkg"])
-        assert "no file or directory pkg/b.py; did you mean pkg/a.py" in await at.refused(
-            "survivors", paths=["pkg/b.py"]
-        )
-        assert "lies outside the project" in await at.refused("list_mutants", paths=["/tmp"])
-        assert "no mutant with the id 12.\nWhat to do: call list_mutants" in await at.refused("show_mutant", id="12")
-        assert "need a git repository" in await at.refused("test_mutants", since="HEAD")
-        assert "call list_mutants without a cursor" in await at.refused("list_mutants", cursor="12")
-        assert "ids go without paths" in await at.refused("test_mutants", ids=["12"], since="HEAD")
-        with pytest.raises(MCPError, match="there is no tool 'tset_mutants'"):
-            await at.client.call_tool("tset_mutants", {})
-        with pytest.raises(MCPError, match="there is no resource"):
-            await at.client.read_resource("mutation-report://other.json")
-        mutant = (await at.call("list_mutants", paths=["pkg/a.py:6"]))["mutants"][0]
-        (at.root / "pkg" / "a.py").write_text("")
-        assert "was edited since" in (await at.call("show_mutant", id=mutant["id"]))["why"]
-        assert "call list_mutants" in await at.refused("ignore_mutant", id=mutant["id"], reason="no")
-        assert "pkg/a.py was edited.\nWhat to do: call list_mutants" in await at.refused(
-            "test_mutants", ids=[mutant["id"]]
-        )
 
 
 async def test_a_project_that_can_not_be_tested_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,20 +117,32 @@ async def test_a_change_of_tests_alone_says_what_to_call_instead(project: Script
 
 
 @pytest.mark.parametrize(
-    ("arguments", "advice"),
+    ("tool", "arguments", "advice"),
     [
-        ({"ids": []}, "ids is empty, which selects nothing"),
-        ({"paths": []}, "paths is empty, which selects nothing.\nWhat to do: leave it out, or name some"),
-        ({"paths": ["a.py:4000"]}, "a.py:4000: the file has 2 lines"),
-        ({"paths": ["*.py"]}, "no file or directory *.py.\nWhat to do: patterns are not taken"),
-        ({"ids": ["12", "13"]}, "no mutant with the id 12, 13.\nWhat to do: call list_mutants"),
+        ("test_mutants", {"ids": []}, "ids is empty, which selects nothing"),
+        (
+            "test_mutants",
+            {"paths": []},
+            "paths is empty, which selects nothing.\nWhat to do: leave it out, or name some",
+        ),
+        ("test_mutants", {"paths": ["a.py:4000"]}, "a.py:4000: the file has 2 lines"),
+        ("test_mutants", {"paths": ["*.py"]}, "no file or directory *.py.\nWhat to do: patterns are not taken"),
+        ("test_mutants", {"ids": ["12", "13"]}, "no mutant with the id 12, 13.\nWhat to do: call list_mutants"),
+        ("test_mutants", {"ids": ["12"], "since": "HEAD"}, "ids go without paths"),
+        ("test_mutants", {"since": "HEAD"}, "need a git repository"),
+        ("test_mutants", {"path": ["a.py"]}, "path: Extra inputs are not permitted"),
+        ("show_mutant", {"id": "12"}, "no mutant with the id 12.\nWhat to do: call list_mutants"),
+        ("survivors", {"paths": ["test_b.py"]}, "there is no file or directory test_b.py"),
+        ("list_mutants", {"paths": ["/tmp"]}, "lies outside the project"),
+        ("list_mutants", {"limit": 501}, "limit: Input should be less than or equal to 500"),
+        ("list_mutants", {"cursor": "12"}, "call list_mutants without a cursor"),
     ],
     ids=str,
 )
-async def test_a_call_that_selects_nothing_is_refused(
-    arguments: dict[str, Any], advice: str, project: ScriptedProject, client: Talker
+async def test_a_wrong_call_says_what_to_do(
+    tool: str, arguments: dict[str, Any], advice: str, project: ScriptedProject, client: Talker
 ) -> None:
-    assert advice in await miscalled(client, "test_mutants", **arguments)
+    assert advice in await miscalled(client, tool, **arguments)
 
 
 async def test_paths_without_a_mutant_and_ids_that_are_gone_are_problems(
@@ -148,6 +160,9 @@ async def test_paths_without_a_mutant_and_ids_that_are_gone_are_problems(
     assert f"no mutant with the id {of_a}.\nWhat to do: call list_mutants" in await miscalled(
         client, "test_mutants", ids=[of_a]
     )
+    project.write("a.py", "")
+    project.write("b.py", "")
+    assert "b.py was edited.\nWhat to do: call list_mutants" in await miscalled(client, "test_mutants", ids=[of_b])
 
 
 async def test_max_seconds_answers_with_what_is_tested_by_then(project: ScriptedProject, client: Talker) -> None:

@@ -1,5 +1,6 @@
 """Transcripts of `mutationTest`, over each transport."""
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -163,3 +164,19 @@ async def test_a_tool_that_runs_during_a_test_has_ended_with_the_answer(
     project.write("a.py", "1")
     assert len(await reported(client)) == 1
     assert project.alive() == []
+
+
+@transports
+async def test_all_projects_of_a_tree_answer_with_its_paths_and_a_broken_one_spoils_none(
+    project: ScriptedProject, client: Client
+) -> None:
+    for folder in ("", "web/", "svc/"):
+        project.write(f"{folder}a.py", "1")
+    script = {"mutations": [{**DIGIT, "status": "Survived"}], "events": str(project.events)}
+    project.write("web/scripted.json", json.dumps(script))
+    project.write("svc/scripted.json", json.dumps({**script, "discovery": {"raises": ["ToolError", "no such thing"]}}))
+    found = await client.request("discover")
+    assert found["files"].keys() == {"a.py", "web/a.py"}
+    results = {path: mutant["status"] for path, mutant in await reported(client)}
+    assert results == {"a.py": "Killed", "web/a.py": "Survived"}
+    assert sorted(path for path, _ in await reported(client, {"mutants": found["files"]})) == ["a.py", "web/a.py"]

@@ -125,7 +125,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     # The protocol is the same behind each stream: the core has it in memory.
     "server/test_configure_and_discover.py": ("stdio", "tcp"),
     "server/test_mutation_test.py": ("stdio", "tcp"),
-    "server/test_one_endpoint.py": ("stdio", "tcp"),
     "server/test_order.py": ("stdio", "tcp"),
     "server/test_limits.py": ("test_a_client_that_sends_and_never_reads",),
     "server/test_faults.py": ("test_discovering_thirty_thousand_mutants",),
@@ -229,7 +228,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # The same on a socket, on which `test_ending.py`, `test_faults.py` and `test_order.py` have what a socket could change.
     "server/test_configure_and_discover.py": ("tcp",),
     "server/test_mutation_test.py": ("tcp",),
-    "server/test_one_endpoint.py": ("tcp",),
     # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
     "faults/test_broken_places.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_broken_tools.py": (
@@ -264,7 +262,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # What runs at import is tested again by `test_what_each_edit_has_tested_again`, whatever was edited.
     "real/test_incremental_dependencies.py": ("test_a_survivor_at_import",),
     # The next server and a test that is gone: `test_kept.py` has its file, too. `spawn` is the other way to a new interpreter.
-    "python_engine/test_no_coverage.py": ("test_the_next_server_finds_that_too[file]", "[forkserver]"),
+    "python_engine/test_no_coverage.py": ("[edit-the next one]", "[delete_file-the next one]", "[forkserver]"),
     # The same client through another transport.
     "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),
     "dialects/test_mtp.py": ("is_served[socket]", "is_served[stdio]"),

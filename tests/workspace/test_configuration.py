@@ -11,7 +11,7 @@ from msp_bridge.adapter import Adapter
 from msp_bridge.environment.cache import cache_of
 from msp_bridge.environment.distributions import EntryPoint, installed
 from msp_bridge.errors import BridgeError, ConfigurationError
-from msp_bridge.workspace.configuration import Configuration, check_adapters, fingerprint, load_configuration
+from msp_bridge.workspace.configuration import Configuration, fingerprint, load_configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.workspace import Workspace
 
@@ -159,32 +159,10 @@ def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path, named: str) 
         load(tmp_path, named)
 
 
-def test_an_unknown_adapter_on_the_command_line_is_an_error() -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        check_adapters(("mutmutt",), "--adapter", ADAPTERS)
-    assert str(caught.value) == "--adapter: there is no adapter 'mutmutt': did you mean 'mutmut'?"
-
-
 def test_a_third_party_plugin_is_found_beside_our_own() -> None:
     known = installed()
     assert known["scripted"].value == "support.scripted.scripted_adapter:Scripted"
     assert "mutmut" in known
-
-
-def test_a_project_without_any_tool_is_an_error_with_a_remedy(tmp_path: Path) -> None:
-    scripted = {"scripted": installed()["scripted"]}
-    with pytest.raises(ConfigurationError) as caught:
-        detect(tmp_path, Configuration(), scripted)
-    assert str(tmp_path) in str(caught.value)
-    assert "scripted" in str(caught.value)
-    assert "`msp-bridge doctor`" in str(caught.value)
-
-
-def test_a_chosen_tool_that_is_not_set_up_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"scripted is not set up in .*: `msp-bridge doctor` says what is missing"
-    ):
-        detect(tmp_path, Configuration(adapters=("scripted",)), installed())
 
 
 def test_an_interpreter_that_is_not_there_is_an_error(tmp_path: Path) -> None:

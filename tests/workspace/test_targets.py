@@ -1,5 +1,6 @@
 """Targets: what users select by paths, lines and places, and what has changed since a revision of git."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from support.repositories import commit, git, isolate
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Location, Mutant, Position
-from msp_bridge.workspace.targets import EVERY_LINE, MAX_SHOWN, Changes, changed_lines, select
+from msp_bridge.workspace.targets import EVERY_LINE, MAX_SHOWN, Changes, Revision, changed_lines, select
 
 TEXT = "a = 1\nb = 1\nc = 1\nd = 1\ne = 1\n"
 
@@ -141,6 +142,31 @@ async def test_a_renamed_file_has_changed_where_its_text_has(repository: Path) -
     git(repository, "mv", "a.py", "renamed.py")
     (repository / "renamed.py").write_text(TEXT.replace("e = 1", "e = 21"))
     assert (await Changes.since(repository, "main")).lines == {"renamed.py": [range(5, 6)]}
+
+
+async def test_neither_what_git_ignores_nor_what_others_have_done_meanwhile_has_changed(repository: Path) -> None:
+    git(repository, "checkout", "--quiet", "-b", "branch")
+    commit(repository, a=TEXT.replace("c = 1", "c = 21"))
+    git(repository, "checkout", "--quiet", "main")
+    commit(repository, a=TEXT.replace("a = 1", "a = 2"))
+    git(repository, "checkout", "--quiet", "branch")
+    (repository / ".git/info/exclude").write_text("ignored.py\n")
+    (repository / "ignored.py").write_text(TEXT)
+    assert (await Changes.since(repository, "main")).lines == {"a.py": [range(3, 4)]}
+
+
+async def test_a_project_below_the_repositorys_root_has_its_own_paths(repository: Path) -> None:
+    for name in ("a.py", "sub/b.py"):
+        (repository / name).write_text(TEXT.replace("c = 1", "c = 21"))
+    assert (await Changes.since(repository / "sub", "HEAD")).lines == {"b.py": [range(3, 4)]}
+
+
+async def test_git_writes_nothing_into_the_repository(repository: Path) -> None:
+    index = (repository / ".git/index").read_bytes()
+    os.utime(repository / "a.py", (1, 1))  # git would note that it has looked at this file
+    await Changes.since(repository, "main")
+    await Revision.of(repository)
+    assert (repository / ".git/index").read_bytes() == index
 
 
 async def test_the_users_settings_of_git_change_nothing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -224,10 +224,6 @@ class TestFaults:
             (ids["web/a.py"], "Ignored", f"not tested: scripted in web/: {reason}"),
         }
 
-    async def test_a_request_to_the_others_is_not_affected(self, broken: Tree) -> None:
-        async with broken.open() as workspace:
-            assert await statuses(workspace, "api/") == ["api/a.py Killed"]
-
     async def test_when_all_fail_it_is_no_partial_failure(self, broken: Tree) -> None:
         broken.project("api/", testing={"raises": ["ToolError", "nor that"]})
         async with broken.open() as workspace:
