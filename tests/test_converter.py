@@ -95,20 +95,29 @@ def test_unknown_keys_are_left_to_later_versions_of_the_protocol(converter: Stri
     assert converter.structure({"whole": 1, "later": {}, "snake_case": "not ours"}, Sample) == Sample(whole=1)
 
 
-def test_what_is_none_is_left_out_and_what_is_empty_stays() -> None:
-    mutant = model.Mutant("a.py", "m", LOCATION, "")
-    result = model.Result(mutant, model.Status.SURVIVED, 0.0, (), static=False, tests_completed=0)
-    assert wire_result(result) == {
-        "id": mutant.id,
-        "location": WIRE_LOCATION,
-        "mutatorName": "m",
-        "status": "Survived",
-        "replacement": "",
-        "coveredBy": [],
-        "duration": 0.0,
-        "static": False,
-        "testsCompleted": 0,
-    }
+RESULT = {"location": WIRE_LOCATION, "mutatorName": "m", "replacement": "", "static": False}
+MUTANT = model.Mutant("a.py", "m", LOCATION, "")
+
+
+@pytest.mark.parametrize(
+    ("result", "wire"),
+    [
+        (
+            model.Result(MUTANT, model.Status.SURVIVED, 0.0, (), static=False, tests_completed=0),
+            {"status": "Survived", "coveredBy": [], "duration": 0.0, "testsCompleted": 0},
+        ),
+        (
+            model.Result(MUTANT, model.Status.KILLED, 1.5, ("t1", "t2"), ("t2",), False, "assert 1 == 2", 2),
+            {"status": "Killed", "coveredBy": ["t1", "t2"], "killedBy": ["t2"], "duration": 1.5, "testsCompleted": 2}
+            | {"statusReason": "assert 1 == 2"},
+        ),
+    ],
+    ids=["what is empty", "all"],
+)
+def test_a_result_has_all_that_the_tool_reported_and_nothing_that_is_none(
+    result: model.Result, wire: dict[str, Any]
+) -> None:
+    assert wire_result(result) == {**RESULT, "id": MUTANT.id, **wire}
 
 
 @pytest.mark.parametrize(
@@ -245,24 +254,6 @@ def test_a_discovered_mutant_is_read_back_as_the_same() -> None:
     }
     selection = to_test({"mutants": wire_files([("a.py", wire)])["files"]})
     assert selection.takes(mutant)
-
-
-def test_a_result_has_all_that_the_tool_reported() -> None:
-    mutant = model.Mutant("a.py", "m", LOCATION, "x")
-    result = model.Result(mutant, model.Status.KILLED, 1.5, ("t1", "t2"), ("t2",), False, "assert 1 == 2", 2)
-    assert wire_result(result) == {
-        "id": mutant.id,
-        "location": WIRE_LOCATION,
-        "mutatorName": "m",
-        "replacement": "x",
-        "status": "Killed",
-        "coveredBy": ["t1", "t2"],
-        "duration": 1.5,
-        "killedBy": ["t2"],
-        "static": False,
-        "statusReason": "assert 1 == 2",
-        "testsCompleted": 2,
-    }
 
 
 def test_mutants_are_grouped_by_file_and_empty_named_files_are_there() -> None:

@@ -1,8 +1,12 @@
-"""What a reader finds around the code keeps its form: changelog, README, glossary, exit codes, links for other readers."""
+"""What a reader finds around the code keeps its form: changelog, README, glossary, links, graph, source distribution."""
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import click
 import pytest
@@ -140,3 +144,47 @@ def test_the_projects_under_test_are_no_projects_of_this_repository() -> None:
     assert [
         (folder.path, [tool.adapter.name for tool in folder.tools]) for folder in found.folders if folder.tools
     ] == [("", ["mutmut"])]
+
+
+PACKAGED = {
+    "msp_bridge",
+    "adapters",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "pyproject.toml",
+    "setup.py",
+}  # by pyproject.toml
+
+
+def test_every_file_of_the_repository_is_in_it() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("it is no repository")
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines()]
+    named = PACKAGED | {name for command, *names in lines if command in ("graft", "include") for name in names}
+    files = [file for file in done.stdout.split("\0") if file]
+    assert [file for file in files if file not in named and file.split("/")[0] not in named] == []
+
+
+DRAW = "from benchmarks.history import HISTORY, picture; import json; print(picture(json.loads(HISTORY.read_text())), end='')"
+
+
+def drawn() -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", DRAW], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout
+
+
+def test_the_picture_is_what_the_history_says() -> None:
+    """`python -m benchmarks.history` draws it anew."""
+    assert (ROOT / "docs" / "images" / "performance.svg").read_text("utf-8") == drawn()
+
+
+def test_each_figure_of_a_version_has_a_point() -> None:
+    history = json.loads((ROOT / "benchmarks" / "history.json").read_text("utf-8"))
+    figures = [name for version in history["versions"] for name in version["figures"]]
+    assert set(figures) == history["figures"].keys()
+    points = ElementTree.fromstring(drawn()).findall("{http://www.w3.org/2000/svg}circle")
+    assert len(points) == len(figures)

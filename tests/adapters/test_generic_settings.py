@@ -1,6 +1,7 @@
-"""The tables that users write: the error for a wrong one, and what the right ones mean."""
+"""The tables that users write: the error for a wrong one, what the right ones mean, and those of the document."""
 
 import glob
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from msp_bridge.adapters.generic import Generic
 from msp_bridge.adapters.generic.settings import CommandTemplate, Tool
 from support.files import written
+from support.generic_trees import SHOP
 
 from msp_bridge.adapter import ConfigurationError, Project
 
@@ -131,3 +133,17 @@ def test_a_claim_is_what_the_glob_finds(tmp_path: Path, pattern: str) -> None:
     found = {path for path in glob.glob(pattern, root_dir=tmp_path, recursive=True) if (tmp_path / path).is_file()}
     assert tool.listed(tmp_path) == sorted(path.removeprefix("./") for path in found)
     assert sorted(filter(tool.claims, everything)) == tool.listed(tmp_path)
+
+
+DOCUMENT = (Path(__file__).parents[2] / "docs/reference/tools/generic.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```toml\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
+TABLES = [(name, table) for block in BLOCKS for name, table in tomllib.loads(block)["generic"].items()]
+
+
+@pytest.mark.parametrize(("name", "table"), TABLES, ids=[name for name, _ in TABLES])
+def test_a_table_is_valid(name: str, table: Any) -> None:
+    assert Tool.of(name, table).files
+
+
+def test_the_example_is_the_project_that_is_tested() -> None:
+    assert (SHOP / "msp-bridge.toml").read_text("utf-8") in BLOCKS

@@ -38,6 +38,7 @@ async def test_what_the_tests_miss_is_shown_first_with_its_change_and_its_tests(
     async with browsing(project.root) as pilot:
         found = await shown(
             pilot,
+            "q Quit",
             "project  25.0 %  missed: 3 of 4\n",
             "0.0 %  3 of 3 missed       b.py\n",
             "Survived      2:14     plus  -\n",
@@ -45,6 +46,7 @@ async def test_what_the_tests_miss_is_shown_first_with_its_change_and_its_tests(
             "covered by  tests/t.py::test_f\n  time  12 ms\n",
         )
         assert "a.py" not in found
+        assert found.splitlines()[-1].startswith("t Test"), "every key fits into 80 columns"
         await pressed(pilot, "n", "n")
         await shown(pilot, "reason\n  \\x1b[2Jno test\n")
 
@@ -67,12 +69,6 @@ def test_what_changes_while_the_results_are_read_is_found_by_the_next_look(
     assert disk.changed()
     assert [last.result.status for last in disk.load()].count(Status.IGNORED) == 1
     assert not disk.changed()
-
-
-async def test_every_key_of_the_footer_fits_into_80_columns(project: KeptProject) -> None:
-    async with browsing(project.root) as pilot:
-        found = await shown(pilot, "q Quit")
-        assert found.splitlines()[-1].startswith("t Test")
 
 
 async def test_any_status_can_be_chosen_and_files_are_in_the_order_of_what_is_missed(project: KeptProject) -> None:

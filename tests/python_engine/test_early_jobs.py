@@ -78,17 +78,6 @@ def are_those_of_fresh_processes(results: dict[str, Result]) -> bool:
     return bool(quiet and killed) and survived == quiet and killed == results.keys() - quiet
 
 
-async def test_where_jobs_share_a_tree_no_server_collects_beside_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    async with Trial.of(files(), tmp_path) as trial:
-        mutants = await trial.discover()
-        results = [await trial.test(mutants) for _ in range(2)]
-    assert not any(map(in_forks, results))
-    assert all(map(are_those_of_fresh_processes, results))
-
-
 async def test_they_have_the_verdicts_of_fresh_processes_and_are_forks_of_another_server_after_an_edit(
     tmp_path: Path,
 ) -> None:
@@ -121,9 +110,17 @@ if hasattr(test_a, "CHILD"):
 """
 
 
-@pytest.mark.parametrize("starts", [THREAD, CHILD], ids=["a thread", "a process that is waited for"])
-async def test_where_files_before_have_started_what_no_fork_has_none_is_used(tmp_path: Path, starts: bytes) -> None:
-    async with Trial.of(files(FIRST + starts, CALLS + WAITS), tmp_path) as trial:
+@pytest.mark.parametrize(
+    ("first", "calls", "isolation"),
+    [(FIRST + THREAD, CALLS + WAITS, None), (FIRST + CHILD, CALLS + WAITS, None), (FIRST, CALLS, "off")],
+    ids=["a thread", "a process that is waited for", "one tree for all"],
+)
+async def test_where_files_before_have_started_what_no_fork_has_or_jobs_share_a_tree_none_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bytes, calls: bytes, isolation: str | None
+) -> None:
+    if isolation is not None:
+        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
+    async with Trial.of(files(first, calls), tmp_path) as trial:
         mutants = await trial.discover()
         results = [await trial.test(mutants) for _ in range(3)]
     assert not any(map(in_forks, results))

@@ -1,5 +1,6 @@
 """NoCoverage: no test may be overlooked that runs a line only where another test has not run it before."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,38 +33,31 @@ async def killers_of_slow(trial: Trial) -> set[tuple[Status, tuple[str, ...]]]:
     return {(result.status, result.killed_by) for result in found}
 
 
-async def test_after_an_edit_a_test_runs_what_the_edited_one_had_computed_for_it(tmp_path: Path) -> None:
-    async with Trial.of(FILES, tmp_path) as trial:
-        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_it",))}
-        trial.edit(FIRST, "    assert compute(2) == 6\n", "    pass\n")
-        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
+def edit(trial: Trial) -> None:
+    trial.edit(FIRST, "    assert compute(2) == 6\n", "    pass\n")
 
 
-def delete(trial: Trial, left: str | None) -> None:
-    """Delete the first test, or its file."""
-    if left is None:
-        trial.delete(FIRST)
-    else:
-        trial.write(FIRST, left)
+def delete(trial: Trial) -> None:
+    trial.write(FIRST, BESIDE)
 
 
-@pytest.mark.parametrize("left", [None, BESIDE], ids=["file", "test"])
-async def test_after_a_deletion_a_test_runs_what_the_deleted_one_had_computed_for_it(
-    tmp_path: Path, left: str | None
+def delete_file(trial: Trial) -> None:
+    trial.delete(FIRST)
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["the same server", "the next one"])
+@pytest.mark.parametrize("change", [edit, delete, delete_file])
+async def test_after_a_change_a_test_runs_what_the_changed_one_had_computed_for_it(
+    tmp_path: Path, change: Callable[[Trial], None], restarted: bool
 ) -> None:
     async with Trial.of(FILES, tmp_path) as trial:
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_it",))}
-        delete(trial, left)
-        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
-
-
-@pytest.mark.parametrize("left", [None, BESIDE], ids=["file", "test"])
-async def test_the_next_server_finds_that_too(tmp_path: Path, left: str | None) -> None:
-    async with Trial.of(FILES, tmp_path) as trial:
-        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_it",))}
-        delete(trial, left)
-    async with Trial.of({}, tmp_path) as trial:
-        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
+        change(trial)
+        found = None if restarted else await killers_of_slow(trial)
+    if restarted:
+        async with Trial.of({}, tmp_path) as trial:
+            found = await killers_of_slow(trial)
+    assert found == {(Status.KILLED, (f"{SECOND}::test_it",))}
 
 
 async def test_a_test_runs_what_importing_another_test_file_had_computed_for_it(tmp_path: Path) -> None:

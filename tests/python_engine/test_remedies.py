@@ -1,10 +1,12 @@
-"""What to do where the tests need something that isn't installed."""
+"""What the user is told of tests: what to install that they need, what explains their verdicts or makes the run long."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from msp_bridge.python_engine import TestPlan
+from msp_bridge.python_engine.remarks import of_tests
 from msp_bridge.python_engine.remedies import remedy_of
 
 PLAN = TestPlan(python=Path("/env/bin/python"), arguments=(), sources=(), limit=(1.0, 1.0), remedy="select others")
@@ -54,3 +56,19 @@ def test_tests_without_djangos_settings_are_told_how_to_name_them(place: str, na
     assert remedy is not None
     assert f'DJANGO_SETTINGS_MODULE = "{named}"' in remedy
     assert "/env/bin/python -m pip install pytest-django" in remedy
+
+
+NOTHING: Any = {"unsteady": [], "always_fresh": None, "fork_unsafe": [], "starting": {}}
+
+
+def test_tests_that_start_processes_are_named_when_they_make_every_survivor_slow() -> None:
+    assert not [*of_tests(NOTHING | {"starting": {"test_a": 4.8}})]
+    [remark] = of_tests(NOTHING | {"starting": {"test_a": 1.5, "test_b": 4.2}})
+    assert str(remark).startswith("2 tests with Python processes (such as test_b) take 6 s for each mutant")
+    [remark] = of_tests(NOTHING | {"starting": {"test_a": 21.0}})
+    assert str(remark).startswith("1 test with Python processes (test_a) takes 21 s for each mutant")
+
+
+def test_each_cause_has_a_remark() -> None:
+    found = of_tests({"unsteady": ["test_a"], "always_fresh": "a reason", "fork_unsafe": ["test_b"], "starting": {}})  # type: ignore[typeddict-item]
+    assert [str(remark).partition(" ")[0] for remark in found] == ["test_a", "every", "test_b"]

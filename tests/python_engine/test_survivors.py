@@ -31,6 +31,11 @@ def baseline(seconds: float, **more: object) -> Baseline:
     return replace(Baseline.of(report, {"tests": TESTS, "seconds": 0.0}), **more)
 
 
+def survived(seconds: float, tests: int, *, edited: bool = False, **more: object) -> Baseline:
+    """The mutant is known as a survivor of these tests."""
+    return baseline(seconds, survivors={mutant().survivor: Held(tests, edited)}, **more)
+
+
 ALONE = frozenset(EVERYTHING)
 RUN = FileFacts(frozenset(), frozenset(), frozenset({("f", 1)}), False)  # at import
 
@@ -46,34 +51,14 @@ RUN = FileFacts(frozenset(), frozenset(), frozenset({("f", 1)}), False)  # at im
         (baseline(0.01, alone=ALONE), plan(), Stage.SUITE, EVERYTHING),
         (baseline(0.1, alone=ALONE), plan(), None, []),
         (baseline(0.1, alone=ALONE, waited=0.8), plan(), Stage.SUITE, EVERYTHING),  # the machine was busy
-        (baseline(1.0, survivors={mutant().survivor: Held(0b111)}), plan(exact=True), None, []),
-        (baseline(1.0, survivors={mutant().survivor: Held(0b010, True)}), plan(exact=True), Stage.SUITE, EVERYTHING),
-        (baseline(1.0, survivors={mutant().survivor: Held(0b010)}), plan(), Stage.SUITE, [0, 2]),
-        (
-            baseline(1.0, survivors={mutant().survivor: Held(0b011, True)}),
-            plan(),
-            Stage.SUITE,
-            [0, 2],
-        ),  # the first runs it
-        (
-            baseline(1.0, survivors={mutant().survivor: Held(0b011, True)}, facts={"m.py": RUN}),
-            plan(),
-            Stage.SUITE,
-            EVERYTHING,
-        ),
-        (
-            baseline(0.5, survivors={mutant().survivor: Held(0b010, True)}),
-            plan(),
-            Stage.SUITE,
-            EVERYTHING,
-        ),  # it takes 1.5 s
-        (baseline(0.5, survivors={mutant().survivor: Held(0b010, True)}, suites_s=9.0), plan(), Stage.SUITE, [0, 2]),
-        (
-            baseline(0.01, survivors={mutant().survivor: Held(0b010, True)}),
-            plan(dependencies=True),
-            Stage.ISOLATED,
-            EVERYTHING,
-        ),
+        (survived(1.0, 0b111), plan(exact=True), None, []),
+        (survived(1.0, 0b010, edited=True), plan(exact=True), Stage.SUITE, EVERYTHING),
+        (survived(1.0, 0b010), plan(), Stage.SUITE, [0, 2]),
+        (survived(1.0, 0b011, edited=True), plan(), Stage.SUITE, [0, 2]),  # the first runs it
+        (survived(1.0, 0b011, edited=True, facts={"m.py": RUN}), plan(), Stage.SUITE, EVERYTHING),
+        (survived(0.5, 0b010, edited=True), plan(), Stage.SUITE, EVERYTHING),  # it takes 1.5 s
+        (survived(0.5, 0b010, edited=True, suites_s=9.0), plan(), Stage.SUITE, [0, 2]),
+        (survived(0.01, 0b010, edited=True), plan(dependencies=True), Stage.ISOLATED, EVERYTHING),
         (baseline(1.0, alone=ALONE, lines={"m.py": {2: 0b101}}), plan(), Stage.LIVE, [2]),
         (baseline(1.0, alone=ALONE - {1}, order_dependent=frozenset({1})), plan(), Stage.FRESH, []),
         (baseline(0.01), plan(dependencies=True), Stage.ISOLATED, EVERYTHING),
