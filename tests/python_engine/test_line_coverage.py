@@ -46,6 +46,10 @@ def generate():
 
 async def wait():
     return 3
+
+def short(a): return a + 10
+
+twice = lambda a: a * 20
 '''
 
 
@@ -99,13 +103,14 @@ def test_the_lines_that_run_are_noted(module, noted):
     assert not hit & lines("raise KeyError", "with_lambda(")
 
 
-def test_lambdas_closures_properties_and_generators_are_seen(module, noted):
+def test_lambdas_closures_properties_generators_and_functions_of_one_line_are_seen(module, noted):
     assert module.branch(False) == "x!"
     assert module.outer()() == 2
     assert module.Thing().kind == "thing"
     assert list(module.generate()) == [0, 1]
+    assert (module.short(1), module.twice(1)) == (11, 20)
     hit = {line for _, line in noted.hits}
-    assert hit >= lines('text + "!"', "value += 1", 'return "thing"', "yield n")
+    assert hit >= lines('text + "!"', "value += 1", 'return "thing"', "yield n", "a + 10", "a * 20")
 
 
 def test_each_test_has_its_own_lines(module, noted):

@@ -49,7 +49,11 @@ SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that no
 
 
 class Monitoring:
-    """`Lines` by sys.monitoring (Python 3.12)."""
+    """`Lines` by sys.monitoring (Python 3.12).
+
+    From Python 3.13 on there is no LINE event for the line of the `def` or `lambda` itself, unless there is a PY_START:
+    https://github.com/python/cpython/issues/155992
+    """
 
     def __init__(self, functions: LiveFunctions, filenames: Iterable[str]) -> None:
         self.hits: set[Line] = set()
@@ -66,15 +70,19 @@ class Monitoring:
 
         monitoring.use_tool_id(TOOL, "msp-bridge")
         monitoring.register_callback(TOOL, monitoring.events.LINE, note)
+        monitoring.register_callback(TOOL, monitoring.events.PY_START, lambda *_: disable)
         for code in self._codes:
-            monitoring.set_local_events(TOOL, code, monitoring.events.LINE)
+            self._watch(code)
 
     def noting(self, code: types.CodeType, _text: str) -> types.CodeType:
         """The same code."""
         for inner in all_nested(code):
             if inner.co_flags & FUNCTION:
-                monitoring.set_local_events(TOOL, inner, monitoring.events.LINE)
+                self._watch(inner)
         return code
+
+    def _watch(self, code: types.CodeType) -> None:
+        monitoring.set_local_events(TOOL, code, monitoring.events.LINE | monitoring.events.PY_START)
 
 
 @dataclass(frozen=True)

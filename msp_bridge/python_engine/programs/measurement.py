@@ -32,7 +32,7 @@ from .world import LIMITS, World
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
 SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests, in a baseline
-FORMAT = 15  # of the file: another one whenever what it says changes
+FORMAT = 16  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 DAMAGED = (OSError, ValueError, TypeError, AttributeError, KeyError)  # raised by a record that is none, or damaged
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
