@@ -112,6 +112,7 @@ class StrykerNet(LazyParts):
             if scope.covers(path) and self.claims(path):
                 for mutant in mutants:
                     yield mutant
+        self._preparation.measure_ahead(prepared)  # not before: a discovery that is cancelled leaves no process
 
     def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Implement `Adapter.test`."""

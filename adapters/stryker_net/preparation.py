@@ -24,6 +24,8 @@ Invariants:
   and count only if their file is the same.
 - The baseline runs all tests without a mutant, in the way in which mutants are tested. Its ids are those of
   `coveredBy`.
+- What is measured ahead is for the request that is likely to come: the cancel of that one ends it, too, unless another
+  request runs.
 
 Why not let the tool test: it starts anew for each request, and tests several mutants in one process when their tests
 don't overlap, so that statics leak from one to the next (false Killed). It remains the way where there is no page or
@@ -76,6 +78,7 @@ class Preparation:
         self._prepared: Prepared | None = None
         self._turn, self._measuring_turn = asyncio.Lock(), asyncio.Lock()
         self._measuring: set[asyncio.Task[None]] = set()
+        self._requests = 0  # that run
         self._answers = KeptAnswers.of(project.cache)
         self.lock = SharedLock()
 
@@ -92,9 +95,20 @@ class Preparation:
                 self._prepared = None
                 await _refreshed(bed)
                 self._prepared = await in_thread(self._load, plan, bed) or await self._prepare(plan, bed)
-        if self._prepared.by_tool is None:
-            self._measure_ahead(self._prepared)
         return self._prepared
+
+    @contextlib.asynccontextmanager
+    async def requested(self) -> AsyncIterator[None]:
+        """A request for verdicts. Its cancel ends what is measured ahead, which other requests may still wait for."""
+        self._requests += 1
+        try:
+            yield
+        except (asyncio.CancelledError, GeneratorExit):
+            if self._requests == 1:
+                await cancel_all(self._measuring)
+            raise
+        finally:
+            self._requests -= 1
 
     @contextlib.asynccontextmanager
     async def held(self, *, alone: bool = False) -> AsyncIterator[Prepared]:
@@ -119,6 +133,20 @@ class Preparation:
                     part.baseline = await measure(part)
                 await in_thread(self._keep, prepared)
             return part.baseline
+
+    def measure_ahead(self, prepared: Prepared) -> None:
+        """Begin with the baselines before they are needed: the first result comes that much sooner.
+
+        They have one test host at a time, and are cancelled when the project is prepared anew. A second time they
+        would fail as they have failed, or be cancelled as they were: then the request that needs them measures them.
+        """
+        unmeasured = [part for part in prepared.parts if part.baseline is None]
+        due = [part for part in unmeasured if any(entry.pending for entry in part.entries)]
+        if prepared.by_tool is None and due and not prepared.is_begun:
+            prepared.is_begun = True
+            task = asyncio.create_task(self._measure(prepared, due), name="baselines of Stryker.NET")
+            self._measuring.add(task)
+            task.add_done_callback(self._measuring.discard)
 
     async def run_tool(self, prepared: Prepared, part: PreparedBase, paths: Sequence[str]) -> list[ReportEntry]:
         """Run the tool itself on the mutants of the files `paths`. The caller holds the lock alone."""
@@ -254,19 +282,6 @@ class Preparation:
     def _keep(self, prepared: Prepared) -> None:
         if self._bed is not None:
             self._answers.save({_key(prepared.plan, self._bed): prepared.kept})
-
-    def _measure_ahead(self, prepared: Prepared) -> None:
-        """Begin with the baselines before they are needed: the first result comes that much sooner.
-
-        They have one test host at a time, and are cancelled when the project is prepared anew.
-        """
-        due = [
-            part for part in prepared.parts if part.baseline is None and any(entry.pending for entry in part.entries)
-        ]
-        if due and not self._measuring:
-            task = asyncio.create_task(self._measure(prepared, due), name="baselines of Stryker.NET")
-            self._measuring.add(task)
-            task.add_done_callback(self._measuring.discard)
 
     async def _measure(self, prepared: Prepared, parts: Sequence[PreparedBase]) -> None:
         for part in parts:

@@ -43,7 +43,7 @@ class HostVerdict:
 class Testing:
     """Tests mutants of a preparation, as `JobScheduler` has them follow each other.
 
-    Cancelling: closing a generator ends the test hosts of its mutants.
+    Cancelling: closing a generator ends the test hosts of its mutants, and what is measured ahead of requests.
     """
 
     __test__ = False  # pytest would take it for a test
@@ -54,8 +54,12 @@ class Testing:
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Implement `Adapter.test`."""
-        if not mutants:
-            return
+        if mutants:
+            async with self._preparation.requested(), contextlib.aclosing(self._request(mutants)) as results:
+                async for result in results:
+                    yield result
+
+    async def _request(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         root, of = self._project.root, attrgetter("handle")
         due = await asyncio.to_thread(as_discovered, root, dict.fromkeys(mutants), of)
         async with self._preparation.held() as prepared:

@@ -1,14 +1,18 @@
 """Results by the tool itself, where test hosts can't be had, and what faults come to. Against the scripted dotnet."""
 
+import asyncio
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import preparation, vstest
 from support.adapters import discovered, refusal
+from support.cancelling import cancelled
 from support.net_trees import Scripted, adapter_on, copied, host_files, results_of, scripted_dotnet, started, statuses
+from support.servers import until
 
-from msp_bridge.adapter import Mutant, Notice, Result, Status, ToolError
+from msp_bridge.adapter import Mutant, Notice, Result, Scope, Status, ToolError
 from msp_bridge.testing import RunningProcesses
 
 SUMS = "src/Calc/Calc.cs"
@@ -129,8 +133,35 @@ async def test_discovery_begins_with_the_baseline_and_does_not_wait_for_it(dotne
             file.write_text(edited)
             running = RunningProcesses()
             assert await discovered(adapter)  # which ends the host of the discovery before it: that never answers
-            await started(running, r"\S*python\S* \S*dotnet exec .*testhost")
+            await started(running, HOST)
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+HOST = r"\S*python\S* \S*dotnet exec .*testhost"
+
+
+async def test_the_last_request_that_is_cancelled_ends_the_baseline_that_discovery_has_begun(
+    dotnet: Scripted, root: Path
+) -> None:
+    dotnet.say(host="silent")
+    async with adapter_on(root) as adapter:
+        running, results = RunningProcesses(), list[Result]()
+        mutants = [mutant for mutant in await discovered(adapter) if mutant.replacement in ("a - b", "e - f")]
+        host = await started(running, HOST)
+        requests = [asyncio.create_task(results_of(adapter, mutants, into=results)) for _ in range(2)]
+        await until(lambda: statuses(results) == {"e - f": "NoCoverage"} and len(results) == 2)
+        await cancelled(requests[0])
+        assert host in running.look()  # the other one would have to begin anew
+        await cancelled(requests[1])
+        assert await running.settled(0) == []
+
+
+async def test_a_discovery_that_is_closed_begins_no_baseline(dotnet: Scripted, root: Path) -> None:
+    dotnet.say(host="silent")
+    async with adapter_on(root) as adapter:
+        async with contextlib.aclosing(adapter.discover(Scope())) as mutants:
+            await anext(mutants)
+        assert len(asyncio.all_tasks()) == 1
 
 
 FAILURES = {
