@@ -153,10 +153,13 @@ class Host:
             raise unwritable(self._home, OSError(answer["errno"], answer["error"]))
         if "error" in answer:
             raise self._error(answer, plan, root)
+
+    def _prepared(self, answer: Summary) -> None:
+        """No part of the answer of `prepare`: who waits for that may be told of it after what follows."""
         self._ran_alone.clear()
         self._imported = None if answer["imported"] is None else _ran(answer["imported"])
         self.is_prepared = True
-        self._know(cast(Summary, answer))
+        self._know(answer)
 
     def _know(self, answer: Summary) -> None:
         """Note the facts of the tests or, while they are measured, of the collection."""
@@ -262,6 +265,8 @@ class Host:
         if "ran_alone" in notice:
             log.info("%s run alone, which shows what they run then", counted(notice["count"], "test"))
             self._ran_alone.update({test: _ran(report) for test, report in notice["ran_alone"].items()})
+        elif "prepared" in notice:
+            self._prepared(notice["prepared"])
         elif "measured" in notice:
             self._know(notice["measured"])
         elif "unprepared" in notice:

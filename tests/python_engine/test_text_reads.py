@@ -1,8 +1,11 @@
 """Tests that read a source as text, or look for files, meet each edit of these, whatever code they run."""
 
+import asyncio
 import importlib
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import hypothesis.internal.conjecture.providers as hypothesis_providers
 import pytest
@@ -10,6 +13,7 @@ from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.python_engine.programs.text_reads import renew_constants
+from msp_bridge.toolkit import JsonLinesProcess
 
 SOURCE = "def one(x):\n    return x + 1\n\n\ndef two(x):\n    return x + 2\n"
 EDITED = SOURCE.replace("x + 1", "x - 100")
@@ -74,6 +78,27 @@ async def test_one_that_fails_after_an_edit_kills_nothing(tmp_path: Path) -> Non
         results = await trial.test()
         assert killers(results) == set()
         assert results[TWO].status is Status.SURVIVED
+        assert left_out(trial) == {"text", "inspect", "lines", "grep"}
+
+
+async def test_it_is_named_where_the_measurement_has_ended_before_anything_of_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine: what the tests are, and what they have been measured to be, is read at once."""
+    async with Trial.of(FILES, tmp_path) as trial:
+        await trial.test()
+        trial.write("pkg/core.py", EDITED)
+        saved, post = trial.copy.parent / "baseline.json", JsonLinesProcess.post
+        before = saved.stat().st_mtime_ns
+
+        def post_and_block(process: JsonLinesProcess, question: Mapping[str, Any]) -> tuple[int, asyncio.Future[Any]]:
+            posted = post(process, question)
+            while question["do"] == "prepare" and saved.stat().st_mtime_ns == before:
+                time.sleep(0.01)
+            return posted
+
+        monkeypatch.setattr(JsonLinesProcess, "post", post_and_block)
+        assert killers(await trial.test()) == set()
         assert left_out(trial) == {"text", "inspect", "lines", "grep"}
 
 

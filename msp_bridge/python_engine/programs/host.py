@@ -52,7 +52,8 @@ def main(options: Options) -> None:
 class HostServer:
     """Requests: prepare, test, stop, check. Each is answered once, under its id, in whatever order.
 
-    While it prepares, it says in messages without an id that it starts anew, and how many tests have been run.
+    While it prepares, it says in messages without an id that it starts anew, how many tests have been run, and what it
+    knows of them. So that comes before what it says of the measurement that follows.
     """
 
     def __init__(self, channel: Channel, options: Options, world: World) -> None:
@@ -188,7 +189,7 @@ class HostServer:
         answer: Mapping[str, object] = {}
         if message["do"] == "prepare":
             try:
-                answer = self._prepare(message)
+                self._prepare(message)
             except Unprepared as error:
                 self._end_servers()
                 answer = {"error": self._placed(str(error)), "output": self._placed(error.output), "kind": error.kind}
@@ -262,7 +263,7 @@ class HostServer:
         else:
             self._channel.send({"id": id, **answer()})
 
-    def _prepare(self, message: Request) -> Summary:
+    def _prepare(self, message: Request) -> None:
         self._start = time.perf_counter()
         error, self._unprepared = self._unprepared, None
         if error is not None and not message["changed"]:
@@ -296,7 +297,7 @@ class HostServer:
             self._measurement.save(plan, baseline)
         else:
             self._measure()
-        return self._summary(baseline)
+        self._channel.send({"id": None, "prepared": self._summary(baseline)})
 
     def _restarted(self, plan: TargetPlan) -> Baseline:
         """The baseline of new servers: as far as it is known, where the rest is measured beside the mutants."""
