@@ -27,6 +27,8 @@ TRUST = (  # "Add Folder" may be there earlier
     "[...document.querySelectorAll('.workspace-trust-editor .monaco-button')]"
     ".find(button => button.innerText.trim() === 'Trust')"
 )
+# Trust enables extensions from here on: what acts on it is made when the window has been restored.
+RESTORED = "performance.getEntriesByName('code/didCreateWorkbenchContributions/3').length"
 MISSING = [
     what
     for what, there in {
@@ -60,6 +62,7 @@ class Workbench:
     async def trust(self) -> None:
         """Say that we trust the authors of what is open."""
         await self.page.until("Restricted Mode")
+        await self.page.value(RESTORED)
         await self.command("Workspaces: Manage Workspace Trust")
         await self.page.click(TRUST)
         await self.page.until("You trust this")
