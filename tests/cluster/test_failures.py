@@ -49,20 +49,24 @@ def busy(cluster: Cluster) -> bool:
 
 
 async def test_workers_with_trees_of_their_own_give_each_result_once(tree: ScriptedTree, cluster: Cluster) -> None:
-    tree.script(PLUS, DIGIT | {"details": {"duration": 2.5, "killed_by": ["t"], "status_reason": "é"}})
+    details = {"duration": 2.5, "killed_by": ["t"], "status_reason": "é"}
+    tree.script(PLUS, GATED | {"details": details}, tool="hang")
     text = "x = y + 1\nz = a + b + 1\n"  # of no other test: the workers have it from here
     tree.files(6, text)
     async with tree.adapter(cluster, environment=("DATABASE",)) as adapter:
         mutants = await discovered(adapter)
-        results = await results_of(adapter, mutants)
+        testing = asyncio.create_task(results_of(adapter, mutants))
+        await until(lambda: all(cluster.below(name) for name in cluster.workers), "both workers test")
+        tree.open("gate")
+        results = await testing
         assert once_each(results, mutants)
         assert "by DATABASE" in tree.log, "what was measured there depends on it, too"
         assert {(one.mutant.mutator, one.status) for one in results} == {
             ("plus", Status.SURVIVED),
             ("digit", Status.KILLED),
         }
-        details = next(one for one in results if one.mutant.mutator == "digit")
-        assert (details.duration, [*(details.killed_by or ())], details.status_reason) == (2.5, ["t"], "é")
+        digit = next(one for one in results if one.mutant.mutator == "digit")
+        assert (digit.duration, [*(digit.killed_by or ())], digit.status_reason) == (2.5, ["t"], "é")
         assert {sent.files for sent in adapter.traffic.values()} == {2}  # one content in six files, and the script
         files = [file for name in cluster.workers for file in cluster.cache(name).glob("project-*/tree/project/f0.py")]
         slots = [file.parents[2] for file in files if file.read_text() == text]
