@@ -142,8 +142,8 @@ class Preparation:
         """
         unmeasured = [part for part in prepared.parts if part.baseline is None]
         due = [part for part in unmeasured if any(entry.pending for entry in part.entries)]
-        if prepared.by_tool is None and due and not prepared.is_begun:
-            prepared.is_begun = True
+        if prepared.by_tool is None and due and not prepared.is_measured_ahead:
+            prepared.is_measured_ahead = True
             task = asyncio.create_task(self._measure(prepared, due), name="baselines of Stryker.NET")
             self._measuring.add(task)
             task.add_done_callback(self._measuring.discard)

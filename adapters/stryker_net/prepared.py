@@ -52,7 +52,7 @@ class Prepared:
     page: bool  # whether it comes of the tool's page: with what needs no test, and with covering tests
     by_tool: str | None  # None: test hosts test; else why the tool itself does, empty where the user wants that
     remarks: Sequence[Remark] = ()  # on mutants that are left out
-    is_begun: bool = field(init=False, default=False)  # `Preparation.measure_ahead`
+    is_measured_ahead: bool = field(init=False, default=False)  # or was, or has failed to be
     found: Mapping[Mutant, tuple[PreparedBase, ReportEntry]] = field(init=False)
     listed: Mapping[str, Sequence[Mutant]] = field(init=False)  # by file, without what the user excluded
 

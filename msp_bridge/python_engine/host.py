@@ -155,7 +155,7 @@ class Host:
             raise self._error(answer, plan, root)
 
     def _prepared(self, answer: Summary) -> None:
-        """No part of the answer of `prepare`: who waits for that may be told of it after what follows."""
+        """Note what `prepare` has found, in the order of messages: its answer may be read after a later one."""
         self._ran_alone.clear()
         self._imported = None if answer["imported"] is None else _ran(answer["imported"])
         self.is_prepared = True
