@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import make_project, script
+from support.kept import KeptProject
 
 
 @pytest.fixture
@@ -14,3 +15,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = make_project(tmp_path / "project")
     script(root)
     return root
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeptProject:
+    """A project of two files, in which the test is; no run of it is kept yet."""
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    made = KeptProject(tmp_path / "kept")
+    made.write("a.py", "def f(x):\n    return x + 1\n\n\ndef g(x):\n    return x * 2\n")
+    made.write("b.py", "limit = 3\n")
+    monkeypatch.chdir(made.root)
+    return made

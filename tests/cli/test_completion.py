@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.shell_completion import BashComplete
+from support.command_line import console_script
 
 from msp_bridge.cli import COMMANDS, msp_bridge
 
@@ -23,10 +24,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """In which `msp-bridge` is ours."""
-    script = tmp_path / "bin" / "msp-bridge"
-    script.parent.mkdir()
-    script.write_text(f"#!{sys.executable}\nfrom msp_bridge.cli import main\nmain()\n")
-    script.chmod(0o755)
+    script = console_script(tmp_path / "bin" / "msp-bridge")
     return {**os.environ, "PATH": f"{script.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
 
 

@@ -6,8 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
 from support.command_line import command, environment, in_process
+from support.environments import program
 
 from msp_bridge.cli import COMMANDS
 from msp_bridge.cli.docs import formatted, topics
@@ -32,19 +32,9 @@ def test_a_pipe_gets_the_page_as_it_is(tmp_path: Path) -> None:
     assert in_process(tmp_path, tmp_path, "docs", "mutmut").stdout == topics()["mutmut"].read_text()
 
 
-@pytest.mark.parametrize(
-    ("topic", "advice"), [("incrementl", "did you mean 'incremental'?"), ("zzz", "`msp-bridge docs` lists the topics")]
-)
-def test_a_wrong_topic_is_an_error_with_advice(tmp_path: Path, topic: str, advice: str) -> None:
-    done = in_process(tmp_path, tmp_path, "docs", topic)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"msp-bridge: there is no topic '{topic}': {advice}\n"
-
-
 def test_a_terminal_gets_the_page_formatted_in_a_pager(tmp_path: Path) -> None:
-    pager, paged = tmp_path / "pager", tmp_path / "paged"
-    pager.write_text(f"#!/bin/sh\ncat > {paged}\n")
-    pager.chmod(0o755)
+    paged = tmp_path / "paged"
+    pager = program(tmp_path / "pager", f"cat > {paged}")
     main, side = pty.openpty()
     env = environment(tmp_path) | {"TERM": "xterm-256color", "PAGER": str(pager)}
     try:

@@ -39,6 +39,8 @@ def test_all_is_well(tree: Tree) -> None:
             ],
         },
     )
+    shown = [line.split()[:2] for line in doctor(tree).stdout.splitlines()]
+    assert shown == [["ok", "project"], ["ok", "msp-bridge"], ["ok", "script"], ["Next:", "msp-bridge"]]
 
 
 def test_what_is_wrong_stands_beside_its_remedy(tree: Tree) -> None:
@@ -55,6 +57,9 @@ def test_what_is_wrong_stands_beside_its_remedy(tree: Tree) -> None:
         f"{' ' * 23}-> {remedy}",
         f"Next: msp-bridge doctor --root {tree.root} --adapter scripted, when this is fixed: msp-bridge",
     ]
+    first, *rest = doctor(tree, "--quiet").stdout.splitlines()
+    assert first.startswith("wrong")
+    assert not [line for line in rest if line.startswith("ok")]
 
 
 def test_a_wait_is_explained_on_stderr(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import in_process
+from support.command_line import console_script, in_process
 
 from msp_bridge.cli.editor_files import joined_patterns
 from msp_bridge.cli.editors import EDITORS, TEXTS
@@ -40,14 +40,6 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
     return console_script(tmp_path / "bin" / "msp-bridge")
-
-
-def console_script(path: Path) -> Path:
-    """As pip writes it."""
-    path.parent.mkdir(parents=True)
-    path.write_text(f"#!{sys.executable}\nfrom msp_bridge.cli import main\nmain()\n")
-    path.chmod(0o755)
-    return path
 
 
 def editors(project: Path, script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

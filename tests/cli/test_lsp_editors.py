@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from cli.test_editors import console_script
+from support.command_line import console_script
 from support.files import written
 
 from msp_bridge.cli.editor_files import parse

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import webbrowser
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from support.command_line import (
 )
 from support.viewers import SCHEMA
 
+from msp_bridge.cli.outputs import live_page
+from msp_bridge.reports.standard import report as standard_report
 from msp_bridge.toolkit.install import own_install
 
 
@@ -40,8 +43,10 @@ def ids(report: dict[str, Any]) -> list[str]:
 
 
 def test_a_page_holds_the_report(project: Path) -> None:
-    done = bridge(project, "run", "--html", "report.html", "--json", "report.json")
+    done = bridge(project, "run", "--html", "report.html", "--json", "report.json", "--junit", "report.xml")
     assert done.returncode == 0, done.stderr
+    suites = ET.parse(project / "report.xml").getroot()
+    assert (suites.get("tests"), suites.get("failures")) == ("4", "2")
     page = (project / "report.html").read_text()
     assert "<title>Mutation report of project</title>" in page
     held = re.search(r'<script type="application/json" id="report">(.*?)</script>', page)
@@ -53,26 +58,16 @@ def test_a_page_holds_the_report(project: Path) -> None:
     assert [mutant["duration"] for path, mutant in mutants if path == "b.py"] == [1.5]
 
 
-def test_junit_counts_what_is_missed(project: Path) -> None:
-    assert bridge(project, "run", "--junit", "report.xml").returncode == 0
-    suites = ET.parse(project / "report.xml").getroot()
-    assert (suites.get("tests"), suites.get("failures")) == ("4", "2")
-
-
 def test_github_gets_annotations_and_a_summary(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    assert "::warning" not in bridge(project, "run").stdout
+    assert not (tmp_path / "summary.md").exists()
     (tmp_path / "summary.md").write_text("of another step\n")
     done = bridge(project, "run", "--github")
     warnings = [line for line in done.stdout.splitlines() if line.startswith("::warning ")]
     assert [line.split(",")[0] for line in warnings] == ["::warning file=project/a.py"] * 2
     assert (tmp_path / "summary.md").read_text().startswith("of another step\n### Mutation score: 50.0 %\n")
-
-
-def test_without_the_flag_nothing_is_annotated(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    assert "::warning" not in bridge(project, "run").stdout
-    assert not (tmp_path / "summary.md").exists()
 
 
 def test_the_shards_are_the_whole(project: Path) -> None:
@@ -113,12 +108,6 @@ def test_a_report_on_standard_output_is_alone_there(project: Path) -> None:
     jsonschema.validate(report, SCHEMA)
     assert len(ids(report)) == 4
     assert "mutation score  50.0 %" in done.stderr
-
-
-def test_only_one_report_can_go_to_standard_output(project: Path) -> None:
-    done = bridge(project, "run", "--json", "-", "--sarif", "-")
-    assert done.returncode == 2
-    assert "only one report can go to standard output" in done.stderr
 
 
 def test_places_for_gitlab_lead_from_its_repository(
@@ -236,3 +225,45 @@ def test_without_the_web_server_live_says_what_to_install(project: Path, monkeyp
     assert done.stdout == ""
     done = bridge(project, "run", "--html", "report.html")
     assert done.returncode == 0, done.stderr
+
+
+OPENING = 0.1  # s: nobody will come
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    urls: list[str] = []
+
+    def browse(url: str) -> bool:
+        urls.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("DISPLAY", ":0")
+    return urls
+
+
+async def shown(root: Path) -> str:
+    async with live_page(root, standard_report(root, ())) as live:
+        live._opening = OPENING
+        return live.url
+
+
+@pytest.mark.parametrize(("terminal", "screen"), [(True, True), (False, True), (True, False)])
+async def test_only_in_a_terminal_with_a_screen_the_page_opens(
+    tmp_path: Path,
+    opened: list[str],
+    terminal: bool,
+    screen: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without a screen nothing takes the terminal."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    if not screen:
+        monkeypatch.delenv("DISPLAY")
+        monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    url = await shown(tmp_path)
+    assert opened == [url] * (terminal and screen)
+    assert capsys.readouterr().err == f"msp-bridge: the report fills at {url}\n"

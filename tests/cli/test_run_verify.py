@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import bridge, command, environment, script
+from support.files import written
 
 FINDS_MINUS = "sh -c '! grep -q -e - a.py b.py'"  # kills what the scripted adapter says is killed, and nothing else
 
@@ -84,16 +85,13 @@ def test_the_tests_are_those_that_the_tools_configuration_selects(
     tmp_path: Path, configuration: str, content: str
 ) -> None:
     """Without those that fail, as in the run."""
-    project = tmp_path / "project"
-    project.mkdir()
     files = {
         configuration: content,
         "m.py": "def add(a, b):\n    return a + b\n",
         "checks.py": CHECKS,  # no name that pytest looks for
         "test_other.py": "def test_other():\n    assert False, 'it is no test of this configuration'\n",
     }
-    for name, text in files.items():
-        (project / name).write_text(text)
+    project = written(tmp_path / "project", files)
     argv = command("run", "--verify", "3")
     done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True)
     assert done.returncode == 3, done.stderr

@@ -82,12 +82,6 @@ def test_only_what_survived_last_time_is_tested_again(project: Path) -> None:
     assert "no mutants with this status or mutator" in done.stdout
 
 
-def test_status_without_a_kept_run_is_an_error(project: Path) -> None:
-    done = bridge(project, "run", "--status", "survived")
-    assert done.returncode == 2
-    assert "no run of this project is kept" in done.stderr
-
-
 def test_fail_fast_stops_at_a_survivor(project: Path) -> None:
     done = bridge(project, "run", "--fail-fast")
     assert done.returncode == 1

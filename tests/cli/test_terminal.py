@@ -128,11 +128,15 @@ def test_with_a_root_paths_are_relative_to_here_or_to_the_root(project: Path, pa
         (["run", "--log-level", "eror"], "there is no 'eror'; did you mean 'error'?"),
         (["cache", "purge"], "there is no 'purge'; choose from show, clear"),
         (["frobnicate"], "choose from serve, init, run"),
+        (["run", "--adapter", "script"], "--adapter: there is no adapter 'script': did you mean 'scripted'?"),
+        (["results", "--status", "survive"], "did you mean 'Survived'?"),
+        (["docs", "incrementl"], "msp-bridge: there is no topic 'incrementl': did you mean 'incremental'?"),
+        (["docs", "zzz"], "there is no topic 'zzz': `msp-bridge docs` lists the topics"),
     ],
 )
 def test_a_typing_error_gets_a_suggestion(project: Path, arguments: list[str], text: str) -> None:
     done = in_process(project, project, *arguments)
-    assert done.returncode == 2
+    assert (done.returncode, done.stdout) == (2, "")
     assert text in done.stderr
 
 

@@ -20,15 +20,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 COMMIT_1, COMMIT_2 = "0123456789" * 4, "abcdef0123" * 4
 
 
-@pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeptProject:
-    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
-    made = KeptProject(tmp_path / "kept")
-    made.write("a.py", "def f(x):\n    return x + 1\n\n\ndef g(x):\n    return x * 2\n")
-    monkeypatch.chdir(made.root)
-    return made
-
-
 def keep(project: KeptProject, plus: Status, times: Status, **facts: Any) -> None:
     mutants = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
     project.keep(dict(zip(mutants, (plus, times), strict=True)), facts)

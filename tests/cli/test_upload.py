@@ -69,7 +69,3 @@ def test_the_report_of_a_run_that_fails_is_not_sent(server: FakeDashboard, proje
     script(project, testing={"raises": ["ToolError", "the tool has crashed"]})
     assert call(server, project, "run", *TO).returncode == Exit.NO_VERDICTS
     assert server.requests == []
-
-
-def test_options_without_dashboard_are_an_error(server: FakeDashboard, project: Path) -> None:
-    assert "are for --dashboard" in call(server, project, "run", *TO[1:]).stderr

@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from msp_bridge.cli import run_command
+from support import servers
 
 TESTS = Path(__file__).parents[1]
 WAIT_S = 60.0
@@ -44,13 +44,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(project: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": str(TESTS),
-        "MSP_BRIDGE_CACHE": str(project.parent / "cache"),
-        "COLUMNS": "200",
-        "TERM": "dumb",
-    }
+    return servers.environment(project) | {"COLUMNS": "200", "TERM": "dumb"}
 
 
 def bridge(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -117,3 +111,11 @@ def wait_until(condition: Callable[[], bool], running: subprocess.Popen[Any]) ->
         assert running.poll() is None, f"the command ended: {running.communicate()[1]}"
         assert time.monotonic() < end, "it never came to that"
         time.sleep(0.01)
+
+
+def console_script(path: Path) -> Path:
+    """As pip writes it."""
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!{sys.executable}\nfrom msp_bridge.cli import main\nmain()\n")
+    path.chmod(0o755)
+    return path

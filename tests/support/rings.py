@@ -247,8 +247,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "cluster/test_networks.py": ("test_a_slow_network",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
     "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
-    # The same commands with another tool, or on another forge.
-    "cli/test_survivors_life.py": ("[stryker-js]",),
+    # The same commands on another forge, or with another tool.
     "cli/test_run_docs.py": ("GitLab",),
     "cli/test_run_verify.py": ("[cosmic-ray]",),
     # `test_failures.py` has the conformance suite on a cluster with a scripted adapter, `test_other_workers.py` mutmut.
