@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from msp_bridge.isolation import command
+from msp_bridge.testing import TreeState
 
 NOBODY = 65534
 PRELUDE = """
@@ -98,22 +99,11 @@ class Place:
 
     def run(self, source: str) -> str:
         """Standard output of the code, which runs in the host; the user's tree stays the same to the byte."""
-        before = tree(self.root)
+        before = TreeState.of(self.root)
         done = self.done(self.script(source))
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-        assert tree(self.root) == before
+        assert before.differences(TreeState.of(self.root)) == []
         return done.stdout.strip()
-
-
-def tree(directory: Path) -> dict[str, object]:
-    return {
-        str(path.relative_to(directory)): (
-            path.lstat().st_mode,
-            path.lstat().st_mtime_ns,
-            path.is_file() and path.read_bytes(),
-        )
-        for path in directory.rglob("*")
-    }
 
 
 @cache
@@ -309,26 +299,6 @@ def test_signals_reach_the_handlers_of_the_test_process(place: Place) -> None:
         print(run(body))
     """)
     assert said == "True\n0"
-
-
-def test_children_end_with_their_host(place: Place) -> None:
-    host = subprocess.Popen(
-        place.script("""
-            def body():
-                stray(1)
-                print("ready", flush=True)
-                time.sleep(600)
-            run(body)
-        """),
-        cwd=place.root,
-        env=place.environment(),
-        stdout=subprocess.PIPE,
-    )
-    assert host.stdout is not None
-    with host, host.stdout:
-        assert host.stdout.readline() == b"ready\n"
-        host.kill()
-        assert host.stdout.read() == b""  # the end of it: nobody has it open any more
 
 
 def test_limits_hold_and_leave_others_alone(place: Place) -> None:

@@ -34,17 +34,6 @@ def printed(code: str) -> list[str]:
     return programs.printed(PRELUDE + code)
 
 
-def test_a_job_is_a_child_whose_end_is_seen_as_it_was() -> None:
-    lines = printed("""
-namespace, pid = job(lambda: os._exit(7))
-print(ended(pid)); namespace.end()
-namespace, pid = job(lambda: os.kill(os.getpid(), signal.SIGALRM))
-print(ended(pid)); namespace.end()
-print(os.readlink("/proc/self/ns/pid") == os.readlink("/proc/self/ns/pid_for_children"))
-""")
-    assert lines == ["7", "-14", "True"]
-
-
 def test_what_has_strayed_from_a_job_ends_with_it() -> None:
     lines = printed("""
 reader, writer = os.pipe()

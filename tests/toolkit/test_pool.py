@@ -2,15 +2,19 @@
 
 import asyncio
 import contextlib
+import sys
 import threading
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
+from support.cancelling import cancelled_everywhere
 
-from msp_bridge.toolkit import Sandbox, SandboxPool, sync
+from msp_bridge.toolkit import JobScheduler, JsonLinesProcess, Sandbox, SandboxPool, sync
+from msp_bridge.toolkit.json_lines import MARK
 
 Pool = SandboxPool[Sandbox, "Clock"]
 
@@ -196,3 +200,46 @@ async def test_a_cancel_stops_a_refresh_between_two_files(pool: Pool, monkeypatc
             await refreshing
         assert len(copied) == 1
         assert len(await warm.refresh()) == 3
+
+
+# A cancel at any await leaves no lock, no process and no temporary directory.
+
+
+ECHO = f"""
+import json, os, sys
+os.write(1, {MARK!r} + b'\\n{{"id": 0}}\\n')
+for line in sys.stdin:
+    os.write(1, line.encode())
+"""
+EchoPool = SandboxPool[Sandbox, JsonLinesProcess]
+
+
+@pytest.mark.parametrize("options", [{}, {"max_idle": 0}], ids=str)
+async def test_a_lease_with_a_warm_process_is_cancelled_at_each_await(
+    options: dict[str, Any], source: Path, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        pool: EchoPool = SandboxPool(partial(Sandbox.claim, tmp_path / "cache", source), **options)
+        async with aclosing(pool), pool.lease() as warm:
+            await warm.refresh()
+            start = partial(JsonLinesProcess.start, [sys.executable, "-c", ECHO], name="echo", cwd=warm.sandbox.path)
+            process = await warm.process.get(start)
+            assert (await process.ask({"a": 1}))["a"] == 1
+
+    assert await cancelled_everywhere(work, tmp_path / "cache") >= 6
+
+
+async def test_jobs_in_sandboxes_are_cancelled_at_each_await(source: Path, tmp_path: Path) -> None:
+    async def work() -> None:
+        pool: Pool = SandboxPool(partial(Sandbox.claim, tmp_path / "cache", source))
+
+        async def job(number: int) -> int:
+            async with pool.lease() as warm:
+                await warm.refresh()
+                return number
+
+        results = JobScheduler(lambda: 2).run(range(4), job)
+        async with aclosing(pool), aclosing(results):
+            assert sorted([result async for result in results]) == [0, 1, 2, 3]
+
+    assert await cancelled_everywhere(work, tmp_path / "cache") >= 3

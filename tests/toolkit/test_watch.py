@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.files import written
 
 from msp_bridge.toolkit import Sandbox, watch
 from msp_bridge.toolkit.tree import SourceTree
@@ -31,9 +32,8 @@ def small_trees_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     place = Path(os.path.realpath(tmp_path), "1/2/3/4/5/6/project")  # a random `../..` below it stays in `tmp_path`
-    for name in ("a.py", "data/b.json", "data/deep/c.json", "data/deep/d.json", "other/e.txt"):
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(name)
+    names = ("a.py", "data/b.json", "data/deep/c.json", "data/deep/d.json", "other/e.txt")
+    written(place, {name: name for name in names})
     (place / "inner").symlink_to("data/b.json")
     (place / "outer").symlink_to("../outside.txt")
     (place / "chain").symlink_to("../current/f.txt")
@@ -93,11 +93,7 @@ def relinked(path: str, target: str) -> Change:
 
 
 def made(path: str) -> Change:
-    def change(root: Path) -> None:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text("made")
-
-    return change
+    return lambda root: written(root, {path: "made"})
 
 
 def moved_with_its_parent(root: Path) -> None:
