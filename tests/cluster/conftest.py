@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.cluster_trees import ScriptedTree
+from support.clusters import ScriptedTree
 
 
 @pytest.fixture

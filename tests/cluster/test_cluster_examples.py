@@ -1,8 +1,5 @@
 """The compose file and the Kubernetes example can be read, and call programs with options that these have."""
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,13 +53,3 @@ def test_every_object_for_kubernetes_has_a_kind_and_selects_what_there_is() -> N
     labels = [one["spec"]["template"]["metadata"]["labels"] for one in objects if one["kind"] == "Deployment"]
     service = next(one for one in objects if one["kind"] == "Service")
     assert service["spec"]["selector"] in labels
-
-
-def test_the_page_names_the_options_that_there_are() -> None:
-    page = (HERE / "docs/how-to/cluster.md").read_text("utf-8")
-    assert re.search(r"msp-bridge run --cluster tcp://", page)
-    for command in ("run", "doctor"):
-        shown = subprocess.run(
-            [sys.executable, "-m", "msp_bridge", command, "--help"], capture_output=True, text=True, check=True
-        )
-        assert "--cluster ADDRESS" in shown.stdout

@@ -7,7 +7,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pytest
-from support.cluster_trees import PLUS, ScriptedTree
+from support.clusters import PLUS, ScriptedTree
+from support.files import written
 
 from msp_bridge.cluster.connection import sends_openly
 from msp_bridge.cluster.snapshot import DAYS, ContentStore, Snapshot, SnapshotTree
@@ -39,14 +40,21 @@ def brought(snapshot: Snapshot, store: ContentStore) -> int:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    root = tmp_path / "shop"
-    (root / "src" / "deep").mkdir(parents=True)
-    (root / "src" / "a.py").write_text("a = 1\n")
-    (root / "src" / "deep" / "b.py").write_text("b = 1\n")
-    (root / "run.sh").write_text("#!/bin/sh\n")
+    root = written(tmp_path / "shop", {"src/a.py": "a = 1\n", "src/deep/b.py": "b = 1\n", "run.sh": "#!/bin/sh\n"})
     os.chmod(root / "run.sh", 0o755)
     (root / "link").symlink_to("src/a.py")
     return root
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ContentStore:
+    return ContentStore(tmp_path / "files")
+
+
+@pytest.fixture
+def there(store: ContentStore, tmp_path: Path) -> SnapshotTree:
+    """At a worker."""
+    return SnapshotTree(tmp_path / "slot" / "tree" / "shop", store)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +70,7 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 def test_what_is_excluded_is_not_in_the_snapshot(
-    pattern: str, left_out: set[str], project: Path, tmp_path: Path
+    pattern: str, left_out: set[str], project: Path, tmp_path: Path, store: ContentStore, there: SnapshotTree
 ) -> None:
     sandbox = Sandbox.claim(tmp_path / "cache", project)
     sandbox.refresh()
@@ -70,11 +78,9 @@ def test_what_is_excluded_is_not_in_the_snapshot(
     sandbox.close()
     assert whole.entries.keys() - part.entries.keys() == left_out
     assert whole.id != part.id, "a worker has the one and not the other"
-    store = ContentStore(tmp_path / "store")
-    tree = SnapshotTree(tmp_path / "worker" / "shop", store)
     brought(part, store)
-    tree.materialise(part.entries)
-    assert not any(os.path.lexists(tree.root / path) for path in left_out)
+    there.materialise(part.entries)
+    assert not any(os.path.lexists(there.root / path) for path in left_out)
 
 
 def test_the_configuration_says_what_is_excluded(tree: ScriptedTree) -> None:
@@ -106,25 +112,18 @@ def test_files_go_openly_to_another_machine_without_tls(address: str, openly: bo
     assert sends_openly(address) is openly
 
 
-def same(project: Path, tree: SnapshotTree) -> bool:
-    return all(
-        (tree.root / path.relative_to(project)).is_file()
-        and (tree.root / path.relative_to(project)).read_bytes() == path.read_bytes()
-        and os.access(tree.root / path.relative_to(project), os.X_OK) == os.access(path, os.X_OK)
-        for path in project.rglob("*")
-        if path.is_file()
-    ) and {path.relative_to(project) for path in project.rglob("*")} == {
-        path.relative_to(tree.root) for path in tree.root.rglob("*")
-    }
+def contents(root: Path) -> dict[str, tuple[bool, str]]:
+    """Whether it can be executed, and what is in it, by path."""
+    return {path: (bool(mode & 0o100), content) for path, (mode, _, content) in TreeState.of(root).entries.items()}
 
 
-def test_a_tree_follows_the_project_and_only_what_is_new_is_sent(project: Path, tmp_path: Path) -> None:
-    store = ContentStore(tmp_path / "files")
-    tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", store)
+def test_a_tree_follows_the_project_and_only_what_is_new_is_sent(
+    project: Path, tmp_path: Path, store: ContentStore, there: SnapshotTree
+) -> None:
     snapshot = taken(project, tmp_path / "cache")
     assert brought(snapshot, store) == 3
-    tree.materialise(snapshot.entries)
-    assert same(project, tree)
+    there.materialise(snapshot.entries)
+    assert contents(there.root) == contents(project)
     (project / "src" / "a.py").write_text("a = 2\n")
     (project / "src" / "deep" / "b.py").unlink()
     (project / "src" / "deep").rmdir()
@@ -134,30 +133,29 @@ def test_a_tree_follows_the_project_and_only_what_is_new_is_sent(project: Path, 
     second = taken(project, tmp_path / "cache")
     assert second.id != snapshot.id
     assert brought(second, store) == 2
-    tree.materialise(second.entries)
-    assert same(project, tree)
-    state = TreeState.of(tree.root)
-    tree.materialise(second.entries)
-    assert state.differences(TreeState.of(tree.root)) == []
+    there.materialise(second.entries)
+    assert contents(there.root) == contents(project)
+    state = TreeState.of(there.root)
+    there.materialise(second.entries)
+    assert state.differences(TreeState.of(there.root)) == []
 
 
-def test_a_tree_that_was_left_half_written_is_made_anew(project: Path, tmp_path: Path) -> None:
-    store = ContentStore(tmp_path / "files")
-    tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", store)
+def test_a_tree_that_was_left_half_written_is_made_anew(
+    project: Path, tmp_path: Path, store: ContentStore, there: SnapshotTree
+) -> None:
     snapshot = taken(project, tmp_path / "cache")
     brought(snapshot, store)
-    tree.materialise(snapshot.entries)
-    (tree.root / "src" / "a.py").write_text("half")
-    (tree.root.parent / "snapshot.json").unlink()
-    tree.materialise(snapshot.entries)
-    assert same(project, tree)
+    there.materialise(snapshot.entries)
+    (there.root / "src" / "a.py").write_text("half")
+    (there.root.parent / "snapshot.json").unlink()
+    there.materialise(snapshot.entries)
+    assert contents(there.root) == contents(project)
 
 
-def test_what_the_worker_has_of_its_own_is_linked_into_the_root(project: Path, tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    (own / "node_modules" / "x").mkdir(parents=True)
-    (own / "run.sh").write_text("of the worker")
-    store = ContentStore(tmp_path / "files")
+def test_what_the_worker_has_of_its_own_is_linked_into_the_root(
+    project: Path, tmp_path: Path, store: ContentStore
+) -> None:
+    own = written(tmp_path / "own", {"node_modules/x/index.js": "", "run.sh": "of the worker"})
     tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", store, own)
     snapshot = taken(project, tmp_path / "cache")
     brought(snapshot, store)
@@ -167,35 +165,31 @@ def test_what_the_worker_has_of_its_own_is_linked_into_the_root(project: Path, t
 
 
 @pytest.mark.parametrize("path", ["../outside", "/outside", "src/../../outside"])
-def test_nothing_is_written_outside_of_the_tree(path: str, tmp_path: Path) -> None:
-    tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", ContentStore(tmp_path / "files"))
+def test_nothing_is_written_outside_of_the_tree(path: str, there: SnapshotTree) -> None:
     with pytest.raises(ToolError, match="outside of the project"):
-        tree.materialise({path: SnapshotEntry("d", "", 0o755)})
+        there.materialise({path: SnapshotEntry("d", "", 0o755)})
 
 
-def test_a_file_that_arrives_damaged_is_refused(tmp_path: Path) -> None:
-    store = ContentStore(tmp_path / "files")
+def test_a_file_that_arrives_damaged_is_refused(store: ContentStore) -> None:
     with pytest.raises(ToolError, match="damaged"):
         store.keep({"00" * 16: zlib.compress(b"something else")})
 
 
 def test_a_file_that_was_damaged_on_the_workers_disk_is_not_used_and_is_sent_again(
-    project: Path, tmp_path: Path
+    project: Path, tmp_path: Path, store: ContentStore, there: SnapshotTree
 ) -> None:
-    store = ContentStore(tmp_path / "files")
-    tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", store)
     snapshot = taken(project, tmp_path / "cache")
     brought(snapshot, store)
     (store.directory / snapshot.entries["src/a.py"].content).write_bytes(b"")
     with pytest.raises(ToolError, match="is damaged"):
-        tree.materialise(snapshot.entries)
+        there.materialise(snapshot.entries)
     assert brought(snapshot, store) == 1
-    tree.materialise(snapshot.entries)
-    assert same(project, tree)
+    there.materialise(snapshot.entries)
+    assert contents(there.root) == contents(project)
 
 
-def test_the_store_keeps_what_was_used_last_and_no_more_than_its_size(tmp_path: Path) -> None:
-    store, now = ContentStore(tmp_path / "files"), time.time()
+def test_the_store_keeps_what_was_used_last_and_no_more_than_its_size(store: ContentStore) -> None:
+    now = time.time()
     old = now - (DAYS + 1) * DAY
     contents = [bytes([number]) * 100 for number in range(5)]
     digests = [blake2b(content, digest_size=16).hexdigest() for content in contents]

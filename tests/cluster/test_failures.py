@@ -16,8 +16,7 @@ import pytest_asyncio
 from attrs import evolve
 from click.testing import CliRunner
 from support.adapters import discovered, results_of
-from support.cluster_trees import BOUNDS, DIGIT, GATED, PLUS, ScriptedTree, once_each
-from support.clusters import Cluster
+from support.clusters import BOUNDS, DIGIT, GATED, PLUS, Cluster, ScriptedTree, once_each
 from support.scripted.scripted_adapter import Scripted
 from support.servers import mutants_of, over_memory, scripted_project, until
 

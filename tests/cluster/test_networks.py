@@ -1,4 +1,4 @@
-"""Between client, scheduler and workers: a network that is slow and loses packets, and TLS as Dask has it."""
+"""Between client, scheduler and workers: a network that is slow and stalls, and TLS as Dask has it."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -9,9 +9,9 @@ import dask
 import pytest
 import trustme
 from support.adapters import discovered, results_of
-from support.cluster_trees import DIGIT, PLUS, ScriptedTree, once_each
-from support.clusters import Cluster, Network
-from support.slow_network import HERE, THERE, slow_network
+from support.clusters import DIGIT, PLUS, Cluster, Network, ScriptedTree, once_each
+from support.slow_network import slow_network
+from support.socket_servers import certificate_files
 
 from msp_bridge.adapter import BridgeError, Status
 
@@ -19,25 +19,26 @@ NO_CERTIFICATE = {"distributed.comm.tls.client.cert": None, "distributed.comm.tl
 STATUSES = {"plus": Status.SURVIVED, "digit": Status.KILLED}
 
 
-async def test_a_slow_network_that_loses_packets_changes_no_result(
-    tree: ScriptedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_a_slow_network_that_stalls_where_packets_are_lost_changes_no_result(
+    tree: ScriptedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("msp_bridge.cluster.adapter.sends_openly", lambda _: True)  # as to another machine
     tree.script(PLUS, DIGIT)
     tree.files(6, "x = y + 1\nz = a + b + 1\n")
-    with slow_network(delay=0.05, loss=0.02) as link:
-        network = Network(host=HERE, reached=THERE)
+    with slow_network() as slow:
+        network = Network(reached=slow.reached)
         async with Cluster.running(tmp_path / "cluster", network=network) as cluster, tree.adapter(cluster) as adapter:
             for _ in range(2):
                 mutants = await discovered(adapter)
-                before = link.carried
+                before = slow.carried
                 results = await results_of(adapter, mutants)
-                assert link.carried > before
+                assert slow.carried > before
                 assert once_each(results, mutants)
                 assert {(one.mutant.mutator, one.status) for one in results} == {*STATUSES.items()}
             findings = [finding async for finding in adapter.diagnose()]
             assert [finding.good for finding in findings if finding.subject == "worker"] == [True, True]
-        assert link.lost > 0
-    assert caplog.text.count("go to the workers of tcp://") == 1, "unencrypted, and off this machine: said once"
+    assert slow.lost > 0
+    assert caplog.text.count("go to the workers of tcp://") == 1, "it is said once"
 
 
 class Certificates:
@@ -45,12 +46,9 @@ class Certificates:
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
-        self._ca, self._certificate, self._key = (directory / name for name in ("ca.pem", "cert.pem", "key.pem"))
-        authority = trustme.CA()
-        certificate = authority.issue_cert("localhost", "127.0.0.1")
+        authority, self._ca = trustme.CA(), directory / "ca.pem"
         authority.cert_pem.write_to_path(self._ca)
-        certificate.cert_chain_pems[0].write_to_path(self._certificate)
-        certificate.private_key_pem.write_to_path(self._key)
+        self._certificate, self._key = certificate_files(authority, directory)
 
     def of(self, *roles: str) -> dict[str, str]:
         """Dask's configuration with TLS for these roles, as keys with dots."""
@@ -67,7 +65,7 @@ class Certificates:
             f"DASK_{key.replace('.', '__').replace('-', '_').upper()}": value
             for key, value in self.of("scheduler", "worker").items()
         }
-        return Network("tls", environment=variables)
+        return Network("tls", variables)
 
 
 @pytest.fixture

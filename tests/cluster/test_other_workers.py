@@ -9,8 +9,8 @@ import pytest
 from msp_bridge.adapters.mutmut import Mutmut
 from support.adapters import discovered, results_of
 from support.clusters import Cluster
-from support.cosmic_ray_trees import copied
 from support.environments import environment, program
+from support.projects import copied
 
 from msp_bridge.adapter import Mutant, Project, Status
 from msp_bridge.cluster import behind_cluster

@@ -1,4 +1,4 @@
-"""A Dask scheduler and workers on loopback, each a process with a directory and a cache of its own."""
+"""A Dask scheduler and workers on loopback, each a process with a directory and a cache of its own, and a project for them."""
 
 import asyncio
 import contextlib
@@ -8,33 +8,42 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psutil
 from attrs import field, frozen
 
-from support.servers import until
+from msp_bridge.adapter import Adapter, Mutant, Project, Result
+from msp_bridge.cluster import behind_cluster
+from msp_bridge.cluster.connection import Bounds
+from support.scripted.scripted_adapter import Scripted
+from support.servers import ScriptedProject, until
 
 TESTS = Path(__file__).parents[1]
 FORKING = Path(__file__).with_name("forked_dask.py")
 WAIT_S = 180.0  # for a process to be ready, on a machine that does much else
+BOUNDS = Bounds(answer=20, ask=2, lease=20, join=30, end=20)
+PLUS = {"mutator": "plus", "find": "+", "replacement": "-", "status": "Survived"}
+DIGIT = {"mutator": "digit", "find": "1", "replacement": "2"}
+GATED = DIGIT | {"after": "gate"}
 
 
 @frozen
 class Network:
-    """Where scheduler and workers listen (`host`), and at which of its addresses they are reached."""
+    """What scheduler and workers speak, and by which port one is reached that listens at another."""
 
     protocol: str = "tcp"
-    host: str = "127.0.0.1"
-    reached: str = "127.0.0.1"
     environment: Mapping[str, str] = field(factory=dict)  # Dask's settings for both
+    reached: Callable[[int], int] = lambda port: port
 
-    def free_port(self) -> int:
-        with socket.create_server((self.host, 0)) as free:
-            port: int = free.getsockname()[1]
-        return port
+    def place(self) -> tuple[str, str]:
+        """A new address to listen at, and the one at which it is reached."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        return f"{self.protocol}://127.0.0.1:{port}", f"{self.protocol}://127.0.0.1:{self.reached(port)}"
 
 
 class Cluster:
@@ -74,16 +83,14 @@ class Cluster:
             cluster.aclose()
 
     async def _start_scheduler(self) -> None:
-        network, port = self._network, self._network.free_port()
-        self.address = f"{network.protocol}://{network.reached}:{port}"
-        place = ["--protocol", network.protocol, "--host", network.host, "--port", str(port)]
-        self.scheduler = self._start("scheduler", "scheduler", *place, "--no-dashboard")
+        place, self.address = self._network.place()
+        host, _, port = place.rpartition(":")
+        self.scheduler = self._start("scheduler", "scheduler", "--host", host, "--port", port, "--no-dashboard")
 
     def start_worker(self, name: str, **environment: str) -> psutil.Process:
         """With a thread; `environment` is added to this process's."""
-        network, port = self._network, self._network.free_port()
-        place = ["--listen-address", f"{network.protocol}://{network.host}:{port}"]
-        place += ["--contact-address", f"{network.protocol}://{network.reached}:{port}"]
+        listens, reached = self._network.place()
+        place = ["--listen-address", listens, "--contact-address", reached]
         options = ["--name", name, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
         self.workers[name] = self._start(name, "worker", self.address, *place, *options, **environment)
         return self.workers[name]
@@ -164,3 +171,23 @@ class Cluster:
         stdin.write(json.dumps(asked) + "\n")
         stdin.flush()
         return psutil.Process(int(stdout.readline()))
+
+
+class ScriptedTree(ScriptedProject):
+    """A project of the scripted adapter. What its copies on the workers do is written to one log."""
+
+    def files(self, count: int, text: str) -> None:
+        for number in range(count):
+            (self.root / f"f{number}.py").write_text(text)
+
+    @contextlib.asynccontextmanager
+    async def adapter(self, cluster: Cluster, bounds: Bounds = BOUNDS, **fields: Any) -> AsyncIterator[Adapter]:
+        adapter_class = behind_cluster(Scripted, cluster.address, local=0, bounds=bounds)
+        adapter = adapter_class.detect(Project(root=self.root, cache=self.root.parent / "cache", **fields))
+        assert adapter is not None
+        async with contextlib.aclosing(adapter):
+            yield adapter
+
+
+def once_each(results: list[Result], mutants: list[Mutant]) -> bool:
+    return Counter(result.mutant for result in results) == Counter(mutants)

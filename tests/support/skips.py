@@ -15,7 +15,7 @@ EXPECTED_SKIPS = (
     "gremlins is not installed",  # where go, or its proxy, is not there
     "hadolint is not installed",  # where it is not on PATH; `make lint` runs it
     "it is no repository",
-    "may not ma",  # make a link or a network namespace, mount a disk
+    "may not mount",  # a disk
     "needs /dev/full",
     "no compiler",
     "no interpreter that user",

@@ -1,97 +1,74 @@
-"""A slow network: a network namespace whose one link delays packets and loses some of them.
+"""A slow network: each port is reached by a relay that passes on what comes late, and now and then much later.
 
-This thread, and the processes that it starts, are in the namespace: no packet leaves the machine. Who listens at `HERE` is
-reached at `THERE`, over the link: a packet for `THERE` comes back as one from `THERE` to `HERE`. Source and destination are
-swapped, which changes no checksum; so the kernel's own TCP deals with what is late or lost. It takes root and /dev/net/tun,
-and not the kernel's `netem`, which many kernels are built without.
+So a lost packet looks from both ends of a connection: TCP sends it again after a while, and what follows waits for it.
+The relays have threads of their own, since a test may hold up its loop.
 """
 
 import contextlib
-import ctypes
-import errno
-import fcntl
-import os
 import random
-import select
 import socket
-import struct
 import threading
 import time
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
-import pytest
-
-HERE, THERE = "10.0.0.1", "10.0.0.2"
-CLONE_NEWNET = 0x40000000
-TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
-SIOCSIFFLAGS, IFF_UP = 0x8914, 1
-SIOCSIFADDR, SIOCSIFDSTADDR = 0x8916, 0x8918
+HOST = "127.0.0.1"
+DELAY_S, AGAIN_S = 0.05, 0.3  # one way, and until what was lost is sent again
+LOSS = 0.02  # the part of what is sent that is lost
 
 
-class Link:
-    """Carries packets in a thread of its own: each `delay` s late, and the part `loss` of them not at all."""
+class SlowNetwork:
+    """Its relays, and what they have carried so far."""
 
-    def __init__(self, tun: int, delay: float, loss: float) -> None:
-        self._tun, self._delay, self._loss = tun, delay, loss
-        self._chance = random.Random(1)
-        self._ended, self._wake = os.pipe()
-        self._thread = threading.Thread(target=self._carry, name="slow link")
+    def __init__(self) -> None:
+        self._chance, self._over = random.Random(1), threading.Event()
+        self._relays: list[ThreadingTCPServer] = []
         self.carried = self.lost = 0
-        self._thread.start()
+
+    def reached(self, port: int) -> int:
+        """The port by which `port` is reached."""
+        network = self
+
+        class Relay(BaseRequestHandler):
+            def handle(self) -> None:
+                with contextlib.suppress(OSError), network._connected(port) as there:
+                    back = threading.Thread(target=network._carry, args=(there, self.request))
+                    back.start()
+                    network._carry(self.request, there)
+                    back.join()
+
+        relay = ThreadingTCPServer((HOST, 0), Relay)
+        threading.Thread(target=relay.serve_forever).start()
+        self._relays.append(relay)
+        return relay.server_address[1]
 
     def close(self) -> None:
-        os.close(self._wake)
-        self._thread.join()
-        os.close(self._ended)
+        """Returns when the last connection has ended."""
+        self._over.set()
+        for relay in self._relays:
+            relay.shutdown()
+            relay.server_close()
 
-    def _carry(self) -> None:
-        waiting: list[tuple[float, int, bytes]] = []
-        while True:
-            timeout = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
-            readable = select.select([self._tun, self._ended], [], [], timeout)[0]
-            if self._ended in readable:
-                return
-            if self._tun in readable:
-                packet = os.read(self._tun, 65536)
-                if packet[0] >> 4 == 4:
-                    if self._chance.random() < self._loss:
-                        self.lost += 1
-                    else:
-                        self.carried += 1
-                        swapped = packet[:12] + packet[16:20] + packet[12:16] + packet[20:]
-                        heappush(waiting, (time.monotonic() + self._delay, self.carried, swapped))
-            while waiting and waiting[0][0] <= time.monotonic():
-                os.write(self._tun, heappop(waiting)[2])
+    def _connected(self, port: int) -> socket.socket:
+        """As soon as somebody listens there."""
+        while not self._over.wait(0.02):
+            with contextlib.suppress(ConnectionRefusedError):
+                return socket.create_connection((HOST, port))
+        raise ConnectionRefusedError(port)
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while piece := source.recv(65536):
+                lost = self._chance.random() < LOSS
+                time.sleep(DELAY_S + lost * AGAIN_S)
+                target.sendall(piece)
+                self.carried += 1
+                self.lost += lost
+            target.shutdown(socket.SHUT_WR)
 
 
 @contextlib.contextmanager
-def slow_network(delay: float, loss: float) -> Iterator[Link]:
-    """With a link of `delay` s each way that loses the part `loss` of the packets; skips where that is not permitted."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with contextlib.ExitStack() as stack:
-        outside = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        stack.callback(os.close, outside)
-        if libc.unshare(CLONE_NEWNET):
-            pytest.skip(f"may not make a network namespace: {errno.errorcode[ctypes.get_errno()]}")
-        stack.callback(libc.setns, outside, CLONE_NEWNET)
-        try:
-            tun = os.open("/dev/net/tun", os.O_RDWR)
-        except OSError as error:
-            pytest.skip(f"may not make a link: {error}")
-        stack.callback(os.close, tun)
-        _set_up(tun)
-        link = Link(tun, delay, loss)
-        stack.callback(link.close)
-        yield link
-
-
-def _set_up(tun: int) -> None:
-    name = b"slow"
-    fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", name, IFF_TUN | IFF_NO_PI))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        for request, address in ((SIOCSIFADDR, HERE), (SIOCSIFDSTADDR, THERE)):
-            place = struct.pack("16sH2x4s16x", name, socket.AF_INET, socket.inet_aton(address))
-            fcntl.ioctl(any_socket, request, place)
-        for device in (b"lo", name):
-            fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH22x", device, IFF_UP))
+def slow_network() -> Iterator[SlowNetwork]:
+    """One that is there while the block lasts."""
+    with contextlib.closing(SlowNetwork()) as network:
+        yield network
