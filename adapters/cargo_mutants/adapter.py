@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from msp_bridge import reading
 from msp_bridge.adapter import (
@@ -176,9 +176,17 @@ def is_package(root: Path) -> bool:
 def is_member(root: Path, opened: Path | None) -> bool:
     """Whether the package at `root` belongs to a workspace around it, whose project has its mutants, too.
 
-    A workspace around the directory that the user `opened` is no project.
+    A workspace around the directory that the user `opened` is no project, and what one excludes is none of its members.
     """
     if "workspace" in reading.table(root / MANIFEST):
         return False
     around = (above for above in root.parents if opened is None or above.is_relative_to(opened))
-    return any("workspace" in reading.table(directory / MANIFEST) for directory in around)
+    workspaces = ((above, reading.table(above / MANIFEST).get("workspace")) for above in around)
+    return any(isinstance(table, dict) and not _excludes(above, table, root) for above, table in workspaces)
+
+
+def _excludes(workspace: Path, table: Mapping[str, Any], root: Path) -> bool:
+    """Whether the workspace, whose manifest has the `table`, excludes the package at `root`."""
+    excluded = table.get("exclude")
+    names = excluded if isinstance(excluded, list) else []
+    return any(isinstance(name, str) and root.is_relative_to(workspace / name) for name in names)

@@ -7,8 +7,9 @@ kilobytes of added code at most. The compiler says which of them are no Go; the 
 Which of its mutants is on says the name that the binary was started by: `7.test`. So the processes of the same binary
 that tests start have the mutant, too, whatever environment they get. Commands of go that tests run get it as an `Edit`.
 
-A binary with several mutants is used only if its tests pass while no mutant is on. Code that looks at its own callers
-would see one call more, so packages that do are built with one mutant at a time.
+A binary with several mutants is used only if its tests pass while each function runs as a copy without a mutant: they
+might see one call more, through a library that names callers. Packages that look at callers themselves are built with
+one mutant at a time.
 """
 
 import itertools
@@ -31,7 +32,8 @@ MAX_ADDED = 300_000  # bytes of copied functions in one binary
 LOOKS_AT_CALLERS = re.compile(rb"\b(runtime\.Caller|runtime\.Callers|runtime\.Stack|debug\.Stack|debug\.PrintStack)\(")
 OF_MUTANT = re.compile(r"gremlin_(\d+)\.go:\d+(?::\d+)?: (.*)")
 ERROR = re.compile(r"^\S+\.go:\d+:\d+: (.*)", re.MULTILINE)
-ADDED_FILE = "msp_bridge_gremlin.go"
+ADDED_FILE = "0-msp-bridge-gremlin.go"  # the first of the package: so is its variable, which any initializer may need
+UNCHANGED = -1  # the number of no mutant: its functions run as copies
 SWITCH = """package {name}
 
 import (
@@ -60,7 +62,7 @@ class Binary:
     mutants: Mapping[int, Mutant]
 
     def program(self, number: int) -> Path:
-        """The binary with this mutant on; 0: with none, or the only one. Blocks."""
+        """The binary with this mutant on, or UNCHANGED; 0: with the only one. Blocks."""
         if number == 0:
             return self.file
         program = self.file.with_name(f"{number}.test")

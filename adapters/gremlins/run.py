@@ -31,7 +31,7 @@ from msp_bridge.concurrency import in_thread, meanwhile
 from msp_bridge.source import as_discovered
 from msp_bridge.toolkit import JobScheduler
 
-from .binaries import Binary, Built, MutatedBinaries, Refused, by_package
+from .binaries import UNCHANGED, Binary, Built, MutatedBinaries, Refused, by_package
 from .execution import Edit, Outcome, TestRunner
 from .go import Package
 from .suite import MeasuredSuites, Suite
@@ -153,7 +153,7 @@ class GremlinsRun:
             binary, refused = await self.binaries.together(package, suite.package, group)
             for each in refused:
                 yield Result(each.mutant, Status.COMPILE_ERROR, status_reason=each.reason)
-            if binary is None or (await self._run(suite, binary.file, ())).code != 0:
+            if binary is None or not await self._copies_pass(suite, binary):
                 decided = {each.mutant for each in refused}
                 alone += [mutant for mutant in group if mutant not in decided]
                 continue
@@ -170,6 +170,11 @@ class GremlinsRun:
             async for found in built:
                 if found is not None:
                     yield found
+
+    async def _copies_pass(self, suite: Suite, binary: Binary) -> bool:
+        """Whether the tests pass while functions run as copies, without a mutant."""
+        program = await in_thread(binary.program, UNCHANGED)
+        return (await self._run(suite, program, ())).code == 0
 
     async def _built_and_tested(self, job: _Job) -> Result | None:
         begun = self._begun.pop((job.suite.package, job.mutant), None)

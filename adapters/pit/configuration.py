@@ -30,7 +30,7 @@ LISTS = (
     "includedGroups",
 )
 DECLARATION = re.compile(r"<\?xml[^>]*\?>")  # it may stand behind comments
-LATE = re.compile(r"@\{[^}]*\}")  # what Surefire replaces when it runs, by what a plug-in such as JaCoCo has set
+LATE = re.compile(r"[@$]\{[^}]*\}")  # what is known when Surefire runs: it is set by a plug-in, such as JaCoCo
 PLUGIN, SUREFIRE = "pitest-maven", "maven-surefire-plugin"
 TIMEOUT_CONSTANT_MS, TIMEOUT_FACTOR = 3000, 1.25  # the plug-in's own
 ADDITIONAL_SOURCES = "src/main/kotlin"  # the plug-in's own

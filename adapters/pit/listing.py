@@ -24,6 +24,7 @@ from msp_bridge.toolkit import walk
 from .maven import Module
 
 STRATUM, LINES = "*S KotlinDebug\n", "*L\n"
+PACKAGE = re.compile(r"^\s*package\s+([\w.`]+)", re.MULTILINE)
 ROW = re.compile(r"^(\d+)(?:#\d+)?(?:,(\d+))?:(\d+)(?:,(\d+))?$", re.MULTILINE)
 UNIQUE_ID = re.compile(r"\[([\w-]+):([^\]]*)\]")  # of JUnit's platform
 TESTNG = "._"  # after the name of a class, which is one test
@@ -101,9 +102,10 @@ class ModuleListing:
 
     def _file(self, row: Mapping[str, Any]) -> _File | UnusableFile | None:
         """The file that a mutant's class was compiled from; None for generated code."""
-        places = self._paths.get(row["file"], ())
-        package = row["package"].replace(".", "/")
-        fitting = [place for place in places if place.parent.as_posix().endswith(package)] or places
+        places, package = self._paths.get(row["file"], ()), row["package"]
+        below = f"/{package.replace('.', '/')}"
+        named = [place for place in places if package and place.parent.as_posix().endswith(below)]
+        fitting = named or [place for place in places if _package(place) == package]
         if not fitting:
             return None
         if fitting[0] not in self._files:
@@ -118,6 +120,12 @@ class ModuleListing:
         except (OSError, UnicodeDecodeError, LookupError) as error:
             return UnusableFile(path, str(error))
         return _File(path, SourceText(text), reading.digest_of(content))
+
+
+def _package(file: Path) -> str:
+    """The package that `file` says it is in: Kotlin's directories need not have its name. Blocks."""
+    found = PACKAGE.search(reading.content_or_empty(file).decode("utf-8", "replace"))
+    return found[1].replace("`", "") if found else ""
 
 
 def line_location(source: SourceText, line: int) -> Location | None:

@@ -14,6 +14,8 @@ from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
 log = logging.getLogger(__name__)
 
 BUILT = frozenset({"bin", "obj", "build", "dist", "out", "target", "vendor", "mutants", "site-packages"})
+FIXTURES = frozenset({"testdata"})  # go builds nothing in it; a manifest there is for a test to read
+SKIPPED = IGNORED_DIRS | BUILT | FIXTURES
 MAX_LOOKS = 20_000  # directories; a tree that has more is searched no further, nearest first
 
 
@@ -72,7 +74,7 @@ def _below(root: str, path: str) -> str | None:
 def folders_with(root: str, patterns: Iterable[str]) -> Iterator[str]:
     """The folders below `root` (relative, with a `/` at the end) that hold a file whose name matches one of `patterns`.
 
-    Nearest first. Not looked into: what is hidden or generated, environments, and links to directories.
+    Nearest first. Not looked into: what is hidden, generated or data of tests, environments, and links to directories.
     """
     marked = matcher(patterns)
     for folder, names in _walk(root):
@@ -128,7 +130,7 @@ def _entries(directory: str) -> tuple[list[str], list[str]]:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
                     names.append(entry.name)
-                elif not (entry.name.startswith(".") or entry.name in IGNORED_DIRS or entry.name in BUILT):
+                elif not (entry.name.startswith(".") or entry.name in SKIPPED):
                     below.append(entry.name)
     except OSError as error:
         log.debug("not looked into: %s", error)

@@ -327,6 +327,11 @@ def test_a_nested_member_is_left_to_its_workspace(root: Path, tmp_path: Path) ->
     assert CargoMutants.detect(project(root, nested=True)) is not None
     assert CargoMutants.detect(project(root / "shop", nested=True)) is None
     assert CargoMutants.detect(project(root / "shop", nested=True, opened=tmp_path)) is None
+    manifest = root / "Cargo.toml"
+    manifest.write_text(manifest.read_text().replace("[workspace]", '[workspace]\nexclude = ["tools"]'))
+    (root / "tools" / "own").mkdir(parents=True)
+    (root / "tools" / "own" / "Cargo.toml").write_text('[package]\nname = "own"\n')
+    assert CargoMutants.detect(project(root / "tools" / "own", nested=True)) is not None
     alone = tmp_path / "alone"
     alone.mkdir()
     (alone / "Cargo.toml").write_text('[package]\nname = "alone"\n')

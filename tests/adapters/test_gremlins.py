@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.gremlins import Gremlins
+from msp_bridge.adapters.gremlins.binaries import MIN_TOGETHER
 from support.go_trees import PROGRAMS, adapter_on, copied, discovered, key, needs_gremlins, results_of
 
 from msp_bridge.adapter import BaselineError, FailingTest, Mutant, Project, Result, Status, UnusableFile
@@ -94,6 +95,62 @@ func TestLinked(t *testing.T) {
 }
 """
 
+# A note is said to come from the caller of Add.
+NOTE = """package note
+
+import (
+	"log"
+	"strings"
+)
+
+var notes = new(strings.Builder)
+var logger = log.New(notes, "", log.Lshortfile)
+
+func Add(count int) {
+	if count > 0 && count < 100 {
+		logger.Output(2, "added")
+	}
+}
+"""
+NOTE_TEST = """package note
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	Add(1)
+	if notes.String() != "note_test.go:6: added\\n" {
+		t.Fatal(notes.String())
+	}
+}
+"""
+# Nothing that go's order of initialization knows leads from `sizes` to the method.
+EARLY = """package early
+
+import "encoding/json"
+
+type size int
+
+func (s *size) UnmarshalJSON(text []byte) error {
+	*s = size(2*len(text) + 3*len(text) - 1)
+	return nil
+}
+
+var sizes = func() (all []size) {
+	json.Unmarshal([]byte("[1, 22]"), &all)
+	return all
+}()
+"""
+EARLY_TEST = """package early
+
+import "testing"
+
+func TestSizes(t *testing.T) {
+	if sizes[1] != 9 {
+		t.Fatal(sizes)
+	}
+}
+"""
+
 
 def some(mutants: list[Mutant], *keys: str) -> list[Mutant]:
     """Those whose line, or line and mutator, is one of `keys`."""
@@ -146,6 +203,32 @@ async def test_tags_and_options_of_the_linker_in_the_environment_count(
         results, notices = await results_of(adapter, [each for each in mutants if each.location.start.line == 22])
     assert notices == []
     assert {key: result.status for key, result in results.items()} == {"22 CONDITIONALS_NEGATION !=": Status.KILLED}
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "test", "not_killed"),
+    [
+        (
+            "note",
+            NOTE,
+            NOTE_TEST,
+            {"12 CONDITIONALS_BOUNDARY >=", "12 CONDITIONALS_BOUNDARY <=", "12 INVERT_LOGICAL ||"},
+        ),
+        ("early", EARLY, EARLY_TEST, {"13 INVERT_BITWISE |"}),
+    ],
+)
+async def test_mutants_in_one_binary_get_the_verdicts_of_binaries_of_their_own(
+    tmp_path: Path, name: str, source: str, test: str, not_killed: set[str]
+) -> None:
+    root = copied(tmp_path)
+    (root / name).mkdir()
+    (root / name / f"{name}.go").write_text(source, "utf-8")
+    (root / name / f"{name}_test.go").write_text(test, "utf-8")
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, f"{name}/{name}.go")
+        assert len(mutants) >= MIN_TOGETHER
+        results, _ = await results_of(adapter, mutants)
+    assert {key for key, result in results.items() if result.status is not Status.KILLED} == not_killed
 
 
 async def test_the_replacement_keeps_the_operands_of_the_tree(tmp_path: Path) -> None:

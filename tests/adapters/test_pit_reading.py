@@ -18,7 +18,7 @@ from msp_bridge.adapters.pit.listing import (
     line_location,
     readable_name,
 )
-from msp_bridge.adapters.pit.maven import Module, shown
+from msp_bridge.adapters.pit.maven import Module, run, shown
 from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
 from msp_bridge.adapters.pit.testers import Launch, is_native
 from msp_bridge.adapters.pit.tool import Tool, artifacts
@@ -45,7 +45,7 @@ PLUGIN = """<plugin><artifactId>pitest-maven</artifactId><version>1.17.0</versio
 </plugin>"""
 JUNIT5 = """<dependency><groupId>org.pitest</groupId><artifactId>pitest-junit5-plugin</artifactId>
 <version>1.2.1</version></dependency>"""
-SUREFIRE = """<plugin><artifactId>maven-surefire-plugin</artifactId><configuration><argLine>@{argLine} -Xmx1g</argLine>
+SUREFIRE = """<plugin><artifactId>maven-surefire-plugin</artifactId><configuration><argLine>@{argLine} ${argLine} -Xmx1g</argLine>
 <groups>fast</groups><excludes><exclude>**/*IT.java</exclude></excludes></configuration></plugin>"""
 
 
@@ -196,6 +196,15 @@ def test_coverage_is_kept_for_a_state_of_all_files_but_compiled_sources(
         assert key_with("data/A.java", "<skipFailingTests>true</skipFailingTests>") is None
 
 
+async def test_plugins_that_would_fail_for_the_copy_alone_are_told_to_skip(tmp_path: Path) -> None:
+    wrapper = tmp_path / "mvnw"
+    wrapper.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > asked\n')
+    wrapper.chmod(0o755)
+    await run(tmp_path, "test-compile", "test-compile")
+    asked = (tmp_path / "asked").read_text().split()
+    assert {"-Dmaven.gitcommitid.skip=true", "-Dmaven.buildNumber.skip=true", "-Drat.skip=true"} <= {*asked}
+
+
 def row(line: int, key: str = "k", description: str = "negated conditional", **fields: str) -> dict[str, Any]:
     mutator = "org.pitest.mutationtest.engine.gregor.mutators.NegateConditionalsMutator"
     return {
@@ -230,13 +239,25 @@ def test_mutants_that_agree_in_all_that_pit_says_are_told_apart_by_numbers(tmp_p
 
 
 def test_the_file_is_that_of_the_package_and_generated_code_has_none(tmp_path: Path) -> None:
-    for name in ("java/x/C.java", "java/a/b/C.java", "kotlin/K.kt", "java/a/b/Bad.java"):
+    texts = {
+        "java/x/C.java": b"package x;\n",
+        "java/xa/b/C.java": b"package xa.b;\n",
+        "java/za/b/C.java": b"package a.b;\n",
+        "java/a/b/C.java": b"class C\n",
+        "java/a/b/Bad.java": b"\xff",
+        "java/D.java": b"class D\n",
+        "java/x/D.java": b"package x;\n",
+        "kotlin/K.kt": b'@file:JvmName("Kay")\npackage a.`b`\n',
+    }
+    for name, text in texts.items():
         source = tmp_path / "src" / "main" / name
         source.parent.mkdir(parents=True, exist_ok=True)
-        source.write_bytes(b"\xff" if "Bad" in name else b"class C\n")
-    found = listed(tmp_path, row(1), row(1, file="K.kt"), row(1, file="Generated.java"), row(1, file="Bad.java"))
+        source.write_bytes(text)
+    generated = row(1, file="Generated.java"), row(1, package="generated")
+    here = row(1), row(1, file="K.kt"), row(1, file="Bad.java"), row(1, file="D.java", package="")
+    found = listed(tmp_path, *generated, *here)
     assert [item.path for item in found] == [
-        f"src/main/{name}" for name in ("java/a/b/Bad.java", "java/a/b/C.java", "kotlin/K.kt")
+        f"src/main/{name}" for name in ("java/a/b/Bad.java", "java/D.java", "java/a/b/C.java", "kotlin/K.kt")
     ]
     assert isinstance(found[0], UnusableFile)
 

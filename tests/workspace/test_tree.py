@@ -17,7 +17,7 @@ def test_the_nearest_come_first_and_the_root_is_not_among_them(tree: Tree) -> No
 
 
 def test_what_is_generated_or_hidden_or_an_environment_is_not_looked_into(tree: Tree) -> None:
-    for folder in ("node_modules/p", ".git", "web/dist", "web/.cache", "env", "cache", "target/x"):
+    for folder in ("node_modules/p", ".git", "web/dist", "web/.cache", "env", "cache", "target/x", "testdata/x"):
         tree.write(f"{folder}/x.json")
     tree.write("env/pyvenv.cfg")
     tree.write("cache/CACHEDIR.TAG")

@@ -65,6 +65,10 @@ func changed(text []byte, changes []change) string {
 	return made.String()
 }
 
+// unchanged is the number that has each function run as a copy without a change: what tests then see differs from the
+// function as it is by the copying alone, as by one more caller.
+const unchanged = -1
+
 // combine writes each mutant as a copy of its function, and a switch into the function. The copy has the lines of the
 // function, for what the program says of itself, or is a file of its own, gremlin_N.go.
 func combine(file combinedFile) (string, error) {
@@ -83,19 +87,24 @@ func combine(file combinedFile) (string, error) {
 		start, end := parsed.offset(function.Pos()), parsed.offset(function.End())
 		call, named := parsed.call(function)
 		line := parsed.set.Position(function.Pos())
+		add := func(number int, name string, mutated ...change) {
+			cases += fmt.Sprintf("case %d: %s; ", number, fmt.Sprintf(call, name))
+			if file.LinesNameMutants {
+				line = token.Position{Filename: fmt.Sprintf("gremlin_%d.go", number), Line: 1}
+			}
+			renamed := change{parsed.offset(function.Name.Pos()) - start, parsed.offset(function.Name.End()) - start, name}
+			text := changed(parsed.text[start:end], append(mutated, renamed))
+			copies += fmt.Sprintf("//line %s:%d\n%s\n", line.Filename, line.Line, text)
+		}
 		for _, mutant := range file.Mutants {
 			if mutant.Start < start || mutant.End > end {
 				continue
 			}
-			name := fmt.Sprintf("gremlin%d_%s", mutant.Number, function.Name.Name)
-			cases += fmt.Sprintf("case %d: %s; ", mutant.Number, fmt.Sprintf(call, name))
-			if file.LinesNameMutants {
-				line = token.Position{Filename: fmt.Sprintf("gremlin_%d.go", mutant.Number), Line: 1}
+			if cases == "" {
+				add(unchanged, fmt.Sprintf("gremlin%d__%s", mutant.Number, function.Name.Name))
 			}
-			copies += fmt.Sprintf("//line %s:%d\n", line.Filename, line.Line) + changed(parsed.text[start:end], []change{
-				{parsed.offset(function.Name.Pos()) - start, parsed.offset(function.Name.End()) - start, name},
-				{mutant.Start - start, mutant.End - start, mutant.Text},
-			}) + "\n"
+			mutated := change{mutant.Start - start, mutant.End - start, mutant.Text}
+			add(mutant.Number, fmt.Sprintf("gremlin%d_%s", mutant.Number, function.Name.Name), mutated)
 		}
 		if cases != "" {
 			brace := parsed.offset(function.Body.Lbrace) + 1
