@@ -287,6 +287,8 @@ def test_the_gist_is_what_the_last_exception_says_first(text, line):
         ("error: x\n0 errors\nno errors", "error: x"),
         ("10 errors\nfine", "10 errors"),
         ("fine\n0 errors\n", "0 errors"),
+        ("INTERNALERROR>     f()\nINTERNALERROR>     ~^^\nINTERNALERROR> Warn: a\nINTERNALERROR> error b\n", "Warn: a"),
+        ("INTERNALERROR>     raise error\n", "INTERNALERROR>     raise error"),
         ("", "no message"),
         ("\n \n", "no message"),
     ],

@@ -14,6 +14,7 @@ from .time_limits import CPU_FACTOR, LEAST_CPU_S
 
 MARK = "E   "  # pytest's, before the lines of an exception
 SILENCE = "no message"
+FRAME, INTERNAL = re.compile(r"^INTERNALERROR>  .*\n", re.MULTILINE), "INTERNALERROR> "  # of an error in pytest itself
 NO_ERROR = re.compile(r"\b(0|no) errors\b", re.IGNORECASE)
 TRACEBACK = "Traceback (most recent call last):"
 CUT = "…"  # in the place of the beginning of a message that was too long
@@ -61,7 +62,10 @@ def gist(text: str) -> str:
 
 
 def last_error(log: str) -> str:
-    """The last line that speaks of an error, or else the last one."""
+    """The exception that ended pytest itself; or else the last line that speaks of an error, or the last one."""
+    *frames, exception = FRAME.split(log)
+    if frames and exception.startswith(INTERNAL):
+        return exception.partition("\n")[0].removeprefix(INTERNAL).strip()
     lines = [line.strip() for line in reversed(log.splitlines())]
     return next((line for line in lines if "error" in NO_ERROR.sub("", line).lower()), _first(lines))
 
