@@ -9,10 +9,11 @@ from attrs import frozen
 from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, ToolError
 
 from .configuration import as_option, runner_of
-from .installation import plugin_install
+from .installation import install_command, plugin_install
 
 CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as programs/configuration.mjs words it
 MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
+ABSENT = re.compile(r"Cannot find package '(?P<package>[^'\n]+)' imported from (?P<file>\S+)")  # Node's words
 UNLOADABLE = re.compile(r'Error during loading "(?P<plugin>[^"\n]+)" plugin:\s*(?P<why>[^\n]+)')
 STAMP = r"\d\d:\d\d:\d\d \(\d+\) "
 LOGGED = re.compile(rf"^{STAMP}(?:ERROR|FATAL) \S+ (?P<text>.*(?:\n(?!{STAMP}|Content-Length:).*)*)", re.MULTILINE)
@@ -36,6 +37,9 @@ def failure(message: str, baseline: BaselineFailure, log: str, root: Path) -> Br
     said = message.strip() or logged or "it gave no reason"
     if missing := MISSING.search(said):
         return missing_plugin(missing["kind"], missing["name"], log, root)
+    if absent := ABSENT.search(said):
+        problem = f"the package {absent['package']} is not installed, which {absent['file']} imports"
+        return ToolError(problem, install_command(root, absent["package"]))
     if "ENOSPC" in said:
         remedy = "free some space where the bridge keeps its copies, or set MSP_BRIDGE_CACHE to another directory"
         return ToolError("StrykerJS has no room on the disk", remedy)

@@ -321,3 +321,10 @@ def test_a_plugin_that_can_not_be_loaded_is_named_with_the_reason(tmp_path: Path
         'Cannot find TestRunner plugin "mocha". No TestRunner plugins were loaded.', BaselineFailure(), logged, tmp_path
     )
     assert str(error).startswith("@stryker-mutator/mocha-runner can't be loaded (no such export): install versions")
+
+
+def test_a_package_that_stryker_js_itself_needs_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    said = "Cannot find package 'typescript' imported from /p/ts-config-preprocessor.js\n  code: 'ERR_MODULE_NOT_FOUND'"
+    error = failure(said, BaselineFailure(), "", tmp_path)
+    assert error.problem == "the package typescript is not installed, which /p/ts-config-preprocessor.js imports"
+    assert str(error.remedy) == "npm install --save-dev typescript"
