@@ -9,7 +9,6 @@ PRELUDE = """
 import os, signal, sys, time
 from msp_bridge.python_engine.programs.fork_server import ForkServer
 from msp_bridge.python_engine.programs.forked import Forked
-from msp_bridge.python_engine.programs.server_connection import ServerConnection
 from msp_bridge.python_engine.programs.fork_servers import ServerProcess
 from msp_bridge.isolation.process_namespace import ProcessNamespace
 
@@ -96,8 +95,10 @@ def serve(channel):
 
 
 def started():
+    server = ServerProcess(sys.argv[1] + "/log")
     try:
-        return ServerProcess.fork(serve, ServerConnection(sys.argv[1] + "/log"), [])
+        server.fork(serve, [])
+        return server
     except Forked as forked:
         forked.serve()
         os._exit(70)

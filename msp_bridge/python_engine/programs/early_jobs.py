@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .baseline import Baseline, FileFacts
-from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .messages import Ended, Started
 from .mutant_jobs import MutantJobs, ScheduledMutant
+from .server_process import ServerProcess
 from .unmeasured import IDS
 
 ENOUGH = 3  # mutants that would have needed it

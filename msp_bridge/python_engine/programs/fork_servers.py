@@ -8,13 +8,10 @@ host forks the live server too. It forks the early server when that is wanted.
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import socket
 import time
-import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -22,88 +19,15 @@ from typing import NamedTuple
 from ...isolation import descendants
 from . import imports
 from .channel import Channel, TargetPlan
-from .controls import HOLDS_S
 from .endings import Unprepared, last_error, reject_elsewhere, why_not_collected
 from .fork_server import ForkServer
-from .forked import Forked
 from .imports import ImportTrace
-from .live_code import Segment
 from .made_files import copy
-from .messages import Collected, Reload, Reloaded, Started
-from .server_connection import ServerConnection
+from .messages import Collected, Started
+from .server_process import ServerProcess
 from .world import World
 
-SERVER_END_S = 3.0  # for a server that may be busy with its jobs
-POLL_S = 0.01
 BLOCK = 4096  # bytes: less may find room in what a file has already
-
-
-class ServerProcess:
-    """The host's side of a forked process that runs a `ForkServer`."""
-
-    def __init__(self, pid: int, ours: socket.socket) -> None:
-        self.pid, self.socket = pid, ours
-        self.since = time.monotonic()  # of its start
-        self.serves = True  # or will before anything of the project can hang it
-        self.channel = Channel(ours.fileno(), ours.fileno())
-
-    @classmethod
-    def fork(
-        cls, serve: Callable[[Channel], object], connection: ServerConnection, private: Iterable[int]
-    ) -> ServerProcess:
-        """`private` are descriptors of this process that the forked one has to close; that one raises `Forked`."""
-        pid = os.fork()
-        if pid == 0:
-            try:
-                for descriptor in private:
-                    os.close(descriptor)
-                forked = Forked(partial(serve, connection.take()))
-            except BaseException:
-                traceback.print_exc()
-                os._exit(70)
-            raise forked
-        connection.leave()
-        return cls(pid, connection.ours)
-
-    @property
-    def is_old(self) -> bool:
-        """Whether what it has imported may be too old for tests that go by the time: see `kill_confirmation`."""
-        return time.monotonic() - self.since > HOLDS_S
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it was ended."""
-        return self.socket.fileno() < 0
-
-    def reload(self, segment: Segment) -> Reloaded | None:
-        """Give the live functions the code of an edited file; other answers are dropped. None: the server has ended."""
-        self.channel.send(Reload(do="reload", segment=segment))
-        return next((answer for answer in self.channel.messages() if answer.get("do") == "reloaded"), None)
-
-    def end(self) -> None:
-        """End it with all its jobs and what they started."""
-        self.socket.close()  # it then ends its jobs and itself
-        if not (self.serves and self._ends()):
-            descendants.end_group(self.pid)
-            self._ends()
-
-    def _ends(self) -> bool:
-        deadline = time.monotonic() + SERVER_END_S
-        while time.monotonic() < deadline:
-            if self._is_gone():
-                return True
-            time.sleep(POLL_S)
-        return False
-
-    def _is_gone(self) -> bool:
-        try:
-            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:  # the fresh server has forked it, and reaps it
-            try:
-                os.kill(self.pid, 0)
-            except ProcessLookupError:
-                return True
-            return False
 
 
 class Servers(NamedTuple):
@@ -164,14 +88,15 @@ class ForkServers:
         self.made = ()
         shutil.rmtree(self._kept, ignore_errors=True)
         self.has_edited_tests = False
-        others = [] if plan.always_fresh else [self._connection("live"), self._connection("session")]
+        others = [] if plan.always_fresh else [self._unforked("live"), self._unforked("session")]
         self.fresh = self._start("fresh", plan, others)
         answer = self._answer(self.fresh, "fresh")
         if others and answer["live"] is not None:
-            self.live, self.session = (ServerProcess(answer["live"], connection.ours) for connection in others)
+            self.live, self.session = others
+            self.live.pid = self.session.pid = answer["live"]
         elif others:
-            for connection in others:
-                connection.ours.close()
+            for other in others:
+                other.socket.close()
             self.live = self._start("live", plan)
         if answer["do"] == "unfit":
             self.fresh.end()
@@ -228,17 +153,16 @@ class ForkServers:
         finally:
             file.unlink(missing_ok=True)
 
-    def _connection(self, kind: str) -> ServerConnection:
-        return ServerConnection(f"{self._home}/{kind}.log")
+    def _unforked(self, kind: str) -> ServerProcess:
+        return ServerProcess(f"{self._home}/{kind}.log")
 
     def _start(
-        self, kind: str, plan: TargetPlan, others: Sequence[ServerConnection] = (), file: str = ""
+        self, kind: str, plan: TargetPlan, others: Sequence[ServerProcess] = (), file: str = ""
     ) -> ServerProcess:
-        """`others`: those of the servers that the fresh one forks if it can. `file`: of an early one."""
+        """`others`: the servers that the fresh one forks if it can. `file`: of an early one."""
         private = [*self._private, *(server.channel.reader for server in self.running)]
-        connection = self._connection(kind)
-        serve = partial(_serve, kind, plan, self._root, self._world, others, file)
-        server = ServerProcess.fork(serve, connection, private)
+        server = self._unforked(kind)
+        server.fork(partial(_serve, kind, plan, self._root, self._world, others, file), private)
         for other in others:
             other.leave()
         return server
@@ -282,14 +206,14 @@ def _serve(
     plan: TargetPlan,
     root: str,
     world: World,
-    others: Sequence[ServerConnection],
+    others: Sequence[ServerProcess],
     file: str,
     channel: Channel,
 ) -> None:
     job = None
     signal.signal(signal.SIGINT, signal.default_int_handler)  # as it is when a process begins
-    for connection in others:
-        connection.ours.close()
+    for other in others:
+        other.socket.close()
     imports.enter(root, world.place)
     if kind == "bare":
         channel.send({"do": "ready", "live": None})

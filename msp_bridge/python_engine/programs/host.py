@@ -24,7 +24,7 @@ from .channel import PROGRESS_S, READY, Channel, RunProgress, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
 from .file_edit import FileEdit
-from .fork_servers import ForkServers, ServerProcess
+from .fork_servers import ForkServers
 from .job_queue import Sharing
 from .loaded_modules import have_changed
 from .measurement import Measurement
@@ -33,6 +33,7 @@ from .messages import Collected, Ended, Options, Ran, Request, Started, Summary,
 from .process_starts import PROCESSES
 from .project_files import UNREADABLE, ProjectFiles
 from .scheduler import MutantScheduler
+from .server_process import ServerProcess
 from .test_masks import bits
 from .world import GUARD, World
 

@@ -34,9 +34,9 @@ from typing import Protocol
 from .answers import ToHost
 from .baseline import Baseline
 from .controls import Controls, Files
-from .fork_servers import ServerProcess
 from .messages import Ended, Report, Trace, Verdict
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
+from .server_process import ServerProcess
 from .time_limits import longer, were_short
 from .transitions import Action, Seen
 

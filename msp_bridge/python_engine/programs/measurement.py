@@ -20,12 +20,13 @@ from typing import Any
 from .baseline import Baseline, Held
 from .channel import COUNTS, MEASURED, TargetPlan
 from .endings import Unprepared, gist, reject_elsewhere, why_not_collected
-from .fork_servers import ForkServers, ServerProcess
+from .fork_servers import ForkServers
 from .job_queue import Load
 from .kept import Changes, KeptSources
 from .loaded_modules import have_changed
 from .measuring import Answer, Run, Steps
 from .messages import Collected, JobMessage, Report
+from .server_process import ServerProcess
 from .test_masks import bits
 from .world import LIMITS, World
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from .baseline import Baseline
 from .channel import COUNTS, MEASURED, PROGRESS_S, RunProgress
 from .endings import reject_fault
-from .fork_servers import ServerProcess
 from .messages import Ended, JobMessage, Report
+from .server_process import ServerProcess
 
 MEASUREMENT = 0  # the id of its jobs
 NO_LIMIT_S = 1e6

@@ -10,10 +10,11 @@ from .baseline import Baseline, Survivor
 from .channel import IN_SUITE, TargetPlan
 from .controls import Controls, Files
 from .file_edit import FileEdit
-from .fork_servers import ServerProcess, Servers
+from .fork_servers import Servers
 from .job_queue import JobQueue, Kind
 from .live_code import CodeChange
 from .messages import Ended, JobMessage, Trace, Verdict
+from .server_process import ServerProcess
 from .time_limits import UNMEASURED_S, SetUp, TimeLimits
 
 PROBE_S = 2.0  # after which no other test begins

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from .baseline import Baseline, file_of
 from .file_edit import PythonText, digest_of
-from .fork_servers import ServerProcess
 from .live_code import Segment
 from .reload import reloaded, reloaded_tests
+from .server_process import ServerProcess
 from .source_file import SourceFile
 
 Source = tuple[str, SourceFile]  # with the digest of its bytes

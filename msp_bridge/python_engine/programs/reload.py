@@ -15,9 +15,9 @@ import types
 from dataclasses import dataclass
 
 from .baseline import Baseline, FileFacts
-from .fork_servers import ServerProcess
 from .live_code import CodeChange, Pair, Segment, all_nested, in_pairs, key, pairs, same_shallow
 from .process_starts import PROCESSES
+from .server_process import ServerProcess
 from .source_file import SourceFile
 
 Codes = tuple[types.CodeType, types.CodeType]

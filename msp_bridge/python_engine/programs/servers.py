@@ -41,7 +41,7 @@ from .loaded_modules import loaded_files
 from .messages import Collected, Report
 from .pytest_options import arguments
 from .pytest_session import TestFailure, Work, rows, run_until_failure, silence
-from .server_connection import ServerConnection, begin_group
+from .server_process import ServerProcess, begin_group
 from .world import World
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def live(channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -
 
 
 def fresh(
-    channel: Channel, plan: TargetPlan, world: World, others: Sequence[ServerConnection], early: Early | None = None
+    channel: Channel, plan: TargetPlan, world: World, others: Sequence[ServerProcess], early: Early | None = None
 ) -> None:
     """Start pytest as far as it goes without the project's own code, say so, and serve until the channel ends.
 
@@ -98,7 +98,7 @@ class Fresh(Collecting):
         channel: Channel | None,
         plan: TargetPlan,
         world: World,
-        others: Sequence[ServerConnection] = (),
+        others: Sequence[ServerProcess] = (),
         early: Early | None = None,
     ) -> None:
         """`others`: see `fresh`."""
@@ -198,37 +198,37 @@ class Fresh(Collecting):
         pid = self._fork_live(channel, self._others[0]) if alone and self._others and not unfit else None
         if self.live is not None:
             return
-        for connection in self._others:
-            connection.leave()
+        for other in self._others:
+            other.leave()
         channel.send({"do": "unfit" if unfit else "ready", "live": pid})
         self.begin(ForkServer(channel, self._world).serve(), time.perf_counter())
 
-    def _fork_live(self, channel: Channel, connection: ServerConnection) -> int:
+    def _fork_live(self, channel: Channel, server: ServerProcess) -> int:
         pid = os.fork()
         if pid == 0:
             channel.close()
             trace = ImportTrace(frozenset(self._plan.filenames))
-            self.live = Live(self, connection.take(), self._plan, self._world, trace)
+            self.live = Live(self, server.take(), self._plan, self._world, trace)
             del self._others[0]
             trace.start()
         return pid
 
-    def _fork_session(self, live: Live, connection: ServerConnection) -> None:
+    def _fork_session(self, live: Live, server: ServerProcess) -> None:
         """The live server goes on, in a fork if it can; then this process stays here for jobs, and returns in these."""
         if not live.can_fork():
-            connection.leave()
+            server.leave()
             return
         gc.collect()
         gc.freeze()
         self._dependencies = live.dependencies
         live.trace.keep_random_numbers()
         if self._fork(os.fork) == 0:
-            connection.leave()
+            server.leave()
             begin_group()
             return
         self.live = None
         live.leave()
-        self.begin(self._fork(ForkServer(connection.take(), self._world).serve), time.perf_counter())
+        self.begin(self._fork(ForkServer(server.take(), self._world).serve), time.perf_counter())
 
     def _fork(self, fork: Callable[[], T]) -> T:
         return fork() if self._dependencies is None else self._dependencies.without(fork)
