@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from msp_bridge.isolation import guard
-from msp_bridge.python_engine.programs.job_queue import ALONE_S, WAIT_S, JobQueue, Sharing
+from msp_bridge.python_engine.programs.job_queue import ALONE_S, WAIT_S, JobQueue, Queued, Sharing
 from msp_bridge.python_engine.programs.messages import Ended
 
 
@@ -26,7 +26,7 @@ class Trial:
         self.queue, self.started = JobQueue(sharing, 9), list[str]()
 
     def submit(self, id: int, *, batch: int = 0, tests: Sequence[int] = ()) -> None:
-        self.queue.submit(id, lambda guarded: self.started.append(f"{id} {guarded}"), batch=batch, tests=tests)
+        self.queue.submit(Queued(id, lambda guarded: self.started.append(f"{id} {guarded}"), batch=batch, tests=tests))
 
     @property
     def news(self) -> list[str]:
@@ -39,7 +39,7 @@ def test_no_job_waits_for_an_endless_one_and_none_is_alone_for_ever(
 ) -> None:
     queue, started = JobQueue(Sharing.APART, 9), list[int]()
     for id in (1, 2, 3):
-        queue.submit(id, noting(started, id), alone=id == 2)
+        queue.submit(Queued(id, noting(started, id), alone=id == 2))
     assert started == [1]
     assert queue.wait_s is not None
     now = time.monotonic()
@@ -56,7 +56,7 @@ def test_a_job_that_must_be_alone_has_no_other_beside_it() -> None:
     queue, started = JobQueue(Sharing.APART, 9), list[int]()
 
     def submit(id: int, *, alone: bool = False) -> None:
-        queue.submit(id, noting(started, id), alone=alone)
+        queue.submit(Queued(id, noting(started, id), alone=alone))
 
     submit(1)
     submit(2)
@@ -146,13 +146,13 @@ def test_a_newer_request_does_not_wait_for_an_exclusive_job_that_waits() -> None
 def test_no_more_run_than_may_but_one_of_each_request_and_a_mutants_next_job_goes_first() -> None:
     queue, started = JobQueue(Sharing.APART, 2), list[int]()
     for id in (4, 5, 6):
-        queue.submit(id, noting(started, id))
+        queue.submit(Queued(id, noting(started, id)))
     assert started == [4, 5]
-    queue.submit(7, noting(started, 7), batch=1)
-    queue.submit(8, noting(started, 8), batch=1)
+    queue.submit(Queued(7, noting(started, 7), batch=1))
+    queue.submit(Queued(8, noting(started, 8), batch=1))
     assert started == [4, 5, 7]
     queue.ended(ended(4))
-    queue.submit(4, noting(started, 4))
+    queue.submit(Queued(4, noting(started, 4)))
     assert started == [4, 5, 7]
     queue.ended(ended(5))
     assert started == [4, 5, 7, 8, 4]
@@ -165,7 +165,7 @@ def test_no_more_run_than_may_but_one_of_each_request_and_a_mutants_next_job_goe
 def test_a_mutants_job_waits_for_no_queue_of_runs_of_single_tests() -> None:
     queue, started = JobQueue(Sharing.APART, 1), list[int]()
     for id in (1, -2, -1, 2):
-        queue.submit(id, noting(started, id))
+        queue.submit(Queued(id, noting(started, id)))
     for id in (1, 2, -2):
         queue.ended(ended(id))
     assert started == [1, 2, -2, -1]

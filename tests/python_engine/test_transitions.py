@@ -84,14 +84,13 @@ class Trial:
         self.answers: list[dict[str, Any]] = []
         old = seen is Seen.FAILED_LATE
         server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False, is_old=old)
-        plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
+        plan = target_plan(cpu_limited=True)
         known, servers = replace(baseline(), unsteady=unsteady), Servers(server, server)
         self.late: set[str] = set()
         host = ToHost(self.answers.append, lambda: None, lambda: None, self._start_anew, self.late)
         self.scheduler = MutantScheduler(known, plan, servers, (), 2, host, {})
-        start = CODE.index("a + 1")
-        change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
-        self.scheduler.test(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change, 0)
+        asked = mutant(1)
+        self.scheduler.test(1, asked.edit, asked.change, 0)
         self.mutant = self.scheduler._mutants[1]
         self.mutant.stage, self.mutant.tests = stage, [0, 1, 2]
         self.mutant.in_order = stage is Stage.FRESH and seen not in (Seen.PASSED_ALONE, Seen.ENDED_ALONE)
@@ -244,22 +243,41 @@ def test_a_time_limit_of_a_test_whose_time_is_not_known_is_no_verdict(measured: 
         assert [answer for answer in trial.answers if answer["id"] is not None] == []
 
 
-def test_a_slow_test_gives_no_other_more_time() -> None:
-    jobs: list[dict[str, Any]] = []
+def making(jobs: list[dict[str, Any]], queue: JobQueue, unsteady: frozenset[int] = frozenset()) -> MutantJobs:
+    """Makes jobs whose servers only note them."""
     server: Any = SimpleNamespace(channel=SimpleNamespace(send=jobs.append), has_ended=False)
-    plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
-    known = replace(baseline(), durations=[0.01, 3.0, 0.2], collecting=1.0)
-    making = MutantJobs(plan, Servers(server, server), (), Controls(()), JobQueue(Sharing.APART, 9))
+    return MutantJobs(target_plan(cpu_limited=True), Servers(server, server), (), Controls(unsteady), queue)
+
+
+def mutant(request: int) -> ScheduledMutant:
     start = CODE.index("a + 1")
     change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
-    mutant = ScheduledMutant(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change)
-    making.run_live(known, mutant, [0, 2, 1])
-    making.run_suite(known, mutant, [0, 1, 2])
-    making.run_fresh(known, mutant, None)
+    return ScheduledMutant(request, FileEdit("m.py", "", start, start + 5, "a - 1"), change)
+
+
+def test_a_slow_test_gives_no_other_more_time() -> None:
+    jobs: list[dict[str, Any]] = []
+    known = replace(baseline(), durations=[0.01, 3.0, 0.2], collecting=1.0)
+    made = making(jobs, JobQueue(Sharing.APART, 9))
+    for tests in ([0, 2, 1], [0, 1, 2]):
+        made.run_live(known, mutant(1), tests)
+    made.run_fresh(known, mutant(1), None)
     assert [job["cpu_limits"] for job in jobs] == [[2, 4, 60], [2, 60, 4], [80, 60]]
     assert [job["test_limits"] for job in jobs] == [
         pytest.approx(limits) for limits in ([15.15, 18, 60], [15.15, 60, 18], [75, 60])
     ]
+
+
+@pytest.mark.parametrize(("tests", "is_alone"), [([KILLER], True), ([0], False), ([0, KILLER], False)])
+def test_an_unsteady_test_runs_alone_and_beside_no_other_job(tests: list[int], is_alone: bool) -> None:
+    jobs: list[dict[str, Any]] = []
+    queue = JobQueue(Sharing.APART, 9)
+    made = making(jobs, queue, UNSTEADY)
+    made.run_live(baseline(), mutant(1), tests)
+    made.run_live(baseline(), mutant(2), [0])
+    assert [job["id"] for job in jobs] == ([1] if is_alone else [1, 2])
+    queue.ended({"id": 1, "exit": 0, "kill_reason": "", "report": {}, "tests": 1, "seconds": 0.1})
+    assert [job["id"] for job in jobs] == [1, 2]
 
 
 def test_a_time_out_after_other_tests_is_that_of_the_test_that_ran_if_it_is_one_alone() -> None:
@@ -300,11 +318,15 @@ def test_a_test_that_has_failed_alone_is_controlled() -> None:
 
 def test_tests_that_are_known_to_take_long_are_not_waited_for() -> None:
     """After an edit, the last killer is run at once."""
-    plan, probes = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment"), SimpleNamespace()
+    plan, probes = target_plan(), SimpleNamespace()
     known = replace(baseline(), unmeasured=0b110, durations=[9.0, 0.3, 0.3])
     queue = JobQueue(Sharing.APART, 2)
     unmeasured: Any = Unmeasured(Survivors(plan), probes, known, queue, print)  # type: ignore[arg-type]
     assert unmeasured.wait_s == 0.0
+
+
+def target_plan(**more: bool) -> TargetPlan:
+    return TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", **more)
 
 
 def baseline() -> Baseline:

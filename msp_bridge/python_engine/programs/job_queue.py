@@ -57,12 +57,12 @@ class Queued:
 
     id: int
     start: Callable[[bool], None]
-    kind: Kind
-    batch: int  # the user's request; the newest has the highest number
-    tests: Sequence[int]  # that it runs; none where that is not known
-    sharing: Sharing
-    alone: bool
-    loaded: bool
+    kind: Kind = Kind.LIVE
+    batch: int = 0  # the user's request; the newest has the highest number
+    tests: Sequence[int] = ()  # that it runs; none where that is not known
+    alone: bool = False
+    loaded: bool = False
+    sharing: Sharing = Sharing.APART  # as the queue decides
     unwanted: bool = False  # nobody waits for it
 
 
@@ -80,8 +80,7 @@ class JobQueue:
         self._waiting: list[Queued] = []
         self._lasting: set[int] = set()  # tests in which a guard has ended a job
         self._collections = 0  # in which a guard has ended one, in a row
-        self._alone = False  # the job that runs, until `_deadline`
-        self._alone_id = 0
+        self._alone: int | None = None  # the id of the job that runs so, until `_deadline`
         self._deadline = 0.0  # time.monotonic(); of a job that waits to be alone, too; 0: there is none
         self._load = Load()
 
@@ -90,28 +89,16 @@ class JobQueue:
         """Whether no job runs or waits."""
         return not self._running and not self._waiting
 
-    def submit(
-        self,
-        id: int,
-        start: Callable[[bool], None],
-        kind: Kind = Kind.LIVE,
-        *,
-        batch: int = 0,
-        tests: Sequence[int] = (),
-        alone: bool = False,
-        loaded: bool = False,
-    ) -> None:
+    def submit(self, job: Queued) -> None:
         """Start it now or later."""
-        sharing = self._sharing
-        if sharing is Sharing.GUARD and self._would_end(kind, tests):
-            sharing = Sharing.NONE
-        self._wait(Queued(id, start, kind, batch, tests, sharing, alone or loaded, loaded))
+        exclusive = self._sharing is Sharing.GUARD and self._would_end(job)
+        self._wait(replace(job, sharing=Sharing.NONE if exclusive else self._sharing, alone=job.alone or job.loaded))
         self._advance()
 
-    def _would_end(self, kind: Kind, tests: Sequence[int]) -> bool:
+    def _would_end(self, job: Queued) -> bool:
         """Whether a guard would end the job, as far as is known."""
-        collects = kind is Kind.FRESH and self._collections >= COLLECTIONS
-        return kind is Kind.WRITES or collects or not self._lasting.isdisjoint(tests)
+        collects = job.kind is Kind.FRESH and self._collections >= COLLECTIONS
+        return job.kind is Kind.WRITES or collects or not self._lasting.isdisjoint(job.tests)
 
     def without_effects(self, tests: Sequence[int]) -> list[int]:
         """The tests of `tests` that a job with a guard may pass."""
@@ -120,14 +107,14 @@ class JobQueue:
     def ended(self, answer: Ended) -> bool:
         """The job is gone; False: it was ended by its guard, and runs again."""
         job = self._running.pop(answer["id"], None)
-        if self._alone and answer["id"] == self._alone_id:
+        if answer["id"] == self._alone:
             self._share()
-        guarded = job is not None and job.sharing is Sharing.GUARD and not job.unwanted
-        again = guarded and answer["exit"] == guard.ENDED and not answer["kill_reason"] and answer["report"] is None
-        if job is not None and guarded:
+        again = False
+        if job is not None and job.sharing is Sharing.GUARD and not job.unwanted:
+            again = answer["exit"] == guard.ENDED and not answer["kill_reason"] and answer["report"] is None
             self._learn(job, answer, ended=again)
-        if job is not None and again:
-            self._wait(replace(job, sharing=Sharing.NONE))
+            if again:
+                self._wait(replace(job, sharing=Sharing.NONE))
         self._advance()
         return not again
 
@@ -161,7 +148,7 @@ class JobQueue:
     def look(self) -> None:
         """Perhaps somebody has waited for long enough."""
         if self._deadline and time.monotonic() >= self._deadline:
-            if self._alone:
+            if self._alone is not None:
                 self._share()
                 self._advance()
             else:
@@ -172,17 +159,17 @@ class JobQueue:
 
     def _share(self) -> None:
         """Others may run now."""
-        self._alone, self._deadline = False, 0.0
+        self._alone, self._deadline = None, 0.0
         self._load.end()
 
     def _advance(self, *, impatient: bool = False) -> None:
-        while self._waiting and not self._alone and not self._is_held_up():
+        while self._waiting and self._alone is None and not self._is_held_up():
             if self._waiting[0].alone and self._running and not impatient:
                 self._deadline = self._deadline or time.monotonic() + WAIT_S
                 return
             self._start(self._waiting.pop(0))
             impatient = False
-        if not self._waiting and not self._alone:
+        if not self._waiting and self._alone is None:
             self._deadline = 0.0
 
     def _is_held_up(self) -> bool:
@@ -196,7 +183,7 @@ class JobQueue:
         self._running[job.id] = job
         self._deadline = 0.0
         if job.alone:
-            self._alone, self._alone_id, self._deadline = True, job.id, time.monotonic() + ALONE_S
+            self._alone, self._deadline = job.id, time.monotonic() + ALONE_S
         if job.loaded:
             self._load.start()
         job.start(job.sharing is Sharing.GUARD)

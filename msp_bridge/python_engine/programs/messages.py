@@ -103,7 +103,7 @@ class JobMessage(TypedDict, total=False):
     cpu_limits: Sequence[float]  # seconds of CPU time for each test of a mutant; the last one holds for all that follow
     test_limits: Sequence[float]  # seconds by the clock, likewise; where they lack, there are none
     tests: Sequence[Any] | None  # indexes, in a fresh process names; None: all
-    counts: str  # of `channel.COUNTS`, the one that notes how many tests were run
+    counts: str | None  # of `channel.COUNTS`, the one that notes how many tests were run
     edit: Row  # `FileEdit`
     segment: Row  # `Segment`, where the mutant goes into live functions
     only: Sequence[str] | None  # in a fresh process: the tests to run; None: all

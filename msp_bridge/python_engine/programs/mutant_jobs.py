@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from .baseline import Baseline, Survivor
-from .channel import IN_SUITE, TargetPlan
+from .channel import TargetPlan
 from .controls import Controls, Files
 from .file_edit import FileEdit
 from .fork_servers import Servers
-from .job_queue import JobQueue, Kind
+from .job_queue import JobQueue, Kind, Queued
 from .live_code import CodeChange
 from .messages import Ended, JobMessage, Trace, Verdict
 from .server_process import ServerProcess
@@ -127,26 +127,19 @@ class MutantJobs:
         *,
         mutated: bool = True,
         loaded: bool = False,
+        counts: str | None = None,
     ) -> None:
-        """Run `tests`, in this order, in a fork of the collected session, until one fails."""
-        job = self._live_job(baseline, mutant, tests, mutated=mutated)
-        job |= self._limits(baseline, mutant if mutated else None, tests)
-        self._submit(self._live, job, mutant.batch, tests, only=tests, loaded=loaded)
+        """Run `tests`, in this order, in a fork of the collected session, until one fails.
 
-    def _live_job(
-        self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int], *, mutated: bool = True
-    ) -> JobMessage:
-        job: JobMessage = {"id": mutant.request, "work": "mutant", "tests": tests}
+        `counts`: of `COUNTS`, the one that notes them, if one does.
+        """
+        job: JobMessage = {"id": mutant.request, "work": "mutant", "tests": tests, "counts": counts}
         if mutated:
             job["edit"] = mutant.edit
         if mutated and mutant.path in baseline.facts:
             job["segment"] = mutant.change.segment
-        return job
-
-    def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
-        """Run all `tests` with the mutant, and count them."""
-        job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
-        self._submit(self._live, job | self._limits(baseline, mutant, tests), mutant.batch, tests)
+        job |= self._limits(baseline, mutant if mutated else None, tests)
+        self._submit(self._live, job, mutant.batch, tests, loaded=loaded)
 
     def run_isolated(self, baseline: Baseline, id: int, test: int, batch: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
@@ -186,7 +179,7 @@ class MutantJobs:
         session = self._session
         if baseline.unmeasured or baseline.fork_unsafe or (session is not None and session.is_old):
             session = None  # a fork of less may be the truth
-        self._submit(early or session or self._fresh, job, mutant.batch, tests, only=only or (), loaded=loaded)
+        self._submit(early or session or self._fresh, job, mutant.batch, tests, loaded=loaded)
 
     def run_collection(self, baseline: Baseline, id: int, early: ServerProcess) -> None:
         """Collect all tests, and run none, in a fork of the early server."""
@@ -212,24 +205,17 @@ class MutantJobs:
         return self._time_limits.of_mutant(sum(durations) + (collecting or 0.0), each, baseline.set_up)
 
     def _submit(
-        self,
-        server: ServerProcess | None,
-        job: JobMessage,
-        batch: int,
-        tests: Sequence[int],
-        *,
-        only: Sequence[int] = (),
-        loaded: bool = False,
+        self, server: ServerProcess | None, job: JobMessage, batch: int, tests: Sequence[int], *, loaded: bool = False
     ) -> None:
         """`tests`: all that it may run. `only`: the tests that a job of a mutant names."""
         assert server is not None
         job |= {"do": "run", "parts": self._parts}
         if loaded:
             job["limit"] *= LOAD_FACTOR
-        alone = len(only) == 1 and only[0] in self._controls.unsteady
+        alone = len(tests) == 1 and tests[0] in self._controls.unsteady
 
         def start(guarded: bool) -> None:
             server.channel.send(job | {"guarded": guarded})
 
         kind = Kind.WRITES if self._plan.debug else Kind.LIVE if server is self._live else Kind.FRESH
-        self._queue.submit(job["id"], start, kind, batch=batch, tests=tests, alone=alone, loaded=loaded)
+        self._queue.submit(Queued(job["id"], start, kind, batch, tests, alone, loaded))

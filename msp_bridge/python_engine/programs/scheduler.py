@@ -309,7 +309,7 @@ class MutantScheduler:
         mutant.stage, mutant.tests = Stage.SUITE, tests
         self.baseline = self._survivors.paid(self.baseline, mutant)
         COUNTS[IN_SUITE].reset()
-        self._jobs.run_suite(self.baseline, mutant, tests)
+        self._jobs.run_live(self.baseline, mutant, tests, counts=IN_SUITE)
 
     def tell(self) -> None:
         """Say how far the run of a long suite has come that is the only one, if there is one."""
