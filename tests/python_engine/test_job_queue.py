@@ -68,7 +68,7 @@ def test_a_job_that_must_be_alone_has_no_other_beside_it() -> None:
     assert started == [1, 2]
     queue.ended(ended(2))
     assert started == [1, 2, 3]
-    assert queue.withdraw([3, 5]) == [5]
+    assert [answer["id"] for answer in queue.withdraw([3, 5])] == [5]
     queue.ended(ended(3))
     assert started == [1, 2, 3, 4]
     queue.ended(ended(4))
@@ -125,7 +125,7 @@ def test_without_a_guard_one_job_runs_at_a_time_and_the_newest_request_goes_firs
     trial = Trial(Sharing.NONE)
     for id, batch in ((1, 0), (2, 0), (3, 0), (4, 1), (5, 2)):
         trial.submit(id, batch=batch)
-    assert trial.queue.withdraw([5]) == [5]
+    assert [answer["id"] for answer in trial.queue.withdraw([5])] == [5]
     for id in (1, 4, 2, 3):
         assert trial.news == [f"{id} False"]
         trial.queue.ended(ended(id))

@@ -32,7 +32,7 @@ def probes(jobs: Any) -> Probes:
 
 def ended(durations: dict[int, float] | None) -> Any:
     report = None if durations is None else {"durations": durations, "failing": {}}
-    return {"report": report}
+    return {"report": report, "kill_reason": ""}
 
 
 def test_tests_that_there_was_no_time_for_are_measured_by_the_next_job() -> None:

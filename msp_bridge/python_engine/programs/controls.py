@@ -27,11 +27,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 
 from .dependencies import joined
 from .endings import reject_fault
-from .job_queue import JobQueue
 from .messages import Ended, Ran, Report
 
 HOLDS_S = 600.0  # a control; what a process has imported may be too old then for tests that go by the time
@@ -121,12 +120,10 @@ class IsolatedRuns:
             self._running.add(test)
             self._start(-1 - test, test)
 
-    def stop(self, queue: JobQueue) -> list[int]:
-        """No mutant waits for them any more: the ids of the jobs to stop."""
-        running = [-1 - test for test in self._running]
-        for id in queue.withdraw(running):
-            self.receive(Ended(id=id, exit=0, kill_reason="stopped", report=None, tests=0, seconds=0.0))
-        return running
+    @property
+    def ids(self) -> list[int]:
+        """The ids of the jobs that wait or run."""
+        return [-1 - test for test in self._running]
 
     @property
     def dependencies(self) -> dict[int, Ran]:
@@ -146,36 +143,3 @@ class IsolatedRuns:
         report = answer["report"]
         passed = report is not None and not report["failing"]
         self.reports[test] = {**report, "seconds": answer["seconds"]} if report is not None and passed else None
-
-
-class Questions:
-    """Requests that test no mutant, and wait for the isolated runs."""
-
-    def __init__(self, send: Callable[[Mapping[str, object]], None]) -> None:
-        self._send = send
-        self._answers: dict[int, Callable[[], Mapping[str, object]]] = {}
-
-    @property
-    def ids(self) -> list[int]:
-        """Their ids."""
-        return list(self._answers)
-
-    @property
-    def wait(self) -> bool:
-        """Whether there are any."""
-        return bool(self._answers)
-
-    def ask(self, id: int, answer: Callable[[], Mapping[str, object]]) -> None:
-        """Answer later with what `answer` returns then."""
-        self._answers[id] = answer
-
-    def answer(self) -> None:
-        """The isolated runs have ended."""
-        for id in self.ids:
-            self._send({"id": id, **self._answers.pop(id)()})
-
-    def stop(self, ids: Iterable[int]) -> None:
-        """Forget some, and say so."""
-        for id in ids:
-            if self._answers.pop(id, None) is not None:
-                self._send({"id": id, "status": "stopped"})

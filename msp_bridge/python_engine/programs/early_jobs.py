@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .baseline import Baseline, FileFacts
-from .job_queue import JobQueue
 from .messages import Ended, Started
 from .mutant_jobs import MutantJobs, ScheduledMutant
 from .server_process import ServerProcess
@@ -48,14 +47,6 @@ class EarlyJobs:
             self._wanted = 0
         collected = (answer["report"] or {}).get("collected")
         self._is_used = collected is not None and list(collected["tests"]) == list(baseline.tests)
-
-    def stop(self, queue: JobQueue) -> list[int]:
-        """The ids of the jobs to stop that have no mutant."""
-        ids = [] if self.trial is None else [self.trial]
-        if queue.withdraw(ids):
-            self.trial, self._wanted = None, 0
-            return []
-        return ids
 
     def take(self, baseline: Baseline, mutant: ScheduledMutant) -> ServerProcess | None:
         """The server, if it can have the next job of `mutant`, which then collects its files, too."""

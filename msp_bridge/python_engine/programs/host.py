@@ -252,7 +252,8 @@ class HostServer:
         if scheduler is None:
             self._channel.send({"id": id, "status": "stopped"})
             return
-        scheduler.know_alone([(path, name) for path, name in message["functions"]], message["ran_alone"])
+        functions = [(path, name) for path, name in message["functions"]]
+        scheduler.baseline = scheduler.baseline.knowing(functions, message["ran_alone"])
         found = [self._files.statement(*row) for row in message["mutants"]]
 
         def answer() -> dict[str, object]:

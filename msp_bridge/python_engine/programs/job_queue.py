@@ -125,14 +125,14 @@ class JobQueue:
         elif ended:
             self._lasting.update(job.tests[answer["tests"] :][:1])
 
-    def withdraw(self, ids: Collection[int]) -> list[int]:
-        """Forget those of the jobs that have not started, and say which. No other of them runs again."""
+    def withdraw(self, ids: Collection[int]) -> list[Ended]:
+        """Forget those of the jobs that have not started: how they have ended. No other of them runs again."""
         found = [job.id for job in self._waiting if job.id in ids]
         self._waiting = [job for job in self._waiting if job.id not in ids]
         for id in self._running.keys() & set(ids):
             self._running[id] = replace(self._running[id], unwanted=True)
         self._advance()
-        return found
+        return [Ended(id=id, exit=0, kill_reason="stopped", report=None, tests=0, seconds=0.0) for id in found]
 
     def clear(self) -> None:
         """No job runs or waits any more."""

@@ -27,8 +27,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from .answers import ToHost, answer_of
 from .baseline import Baseline
 from .channel import COUNTS, IN_SUITE, PROGRESS_S, TargetPlan
-from .controls import Controls, IsolatedRuns, Questions
-from .dependencies import Function
+from .controls import Controls, IsolatedRuns
 from .early_jobs import EarlyJobs
 from .endings import fault_of, verdict_of
 from .file_edit import FileEdit
@@ -67,7 +66,7 @@ class MutantScheduler:
         self._parts = frozenset(parts)
         self._mutants: dict[int, ScheduledMutant] = {}
         self._isolated = IsolatedRuns(jobs, self._run_isolated)
-        self._questions = Questions(host.send)
+        self._questions: dict[int, Callable[[], Mapping[str, object]]] = {}  # wait for isolated runs, for no mutant
         self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue(sharing, jobs)
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
@@ -93,7 +92,7 @@ class MutantScheduler:
     @property
     def is_unwanted(self) -> bool:
         """Whether nobody waits for an answer."""
-        return not self._questions.wait and all(mutant.stopped for mutant in self._mutants.values())
+        return not self._questions and all(mutant.stopped for mutant in self._mutants.values())
 
     @property
     def wait_s(self) -> float | None:
@@ -173,13 +172,9 @@ class MutantScheduler:
         else:
             self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
 
-    def know_alone(self, functions: Sequence[Function], ran_alone: Mapping[str, Sequence[int]]) -> None:
-        """Note runs of tests alone that hold for the project as it is (`Baseline.knowing`)."""
-        self.baseline = self.baseline.knowing(functions, ran_alone)
-
     def when_alone(self, request: int, answer: Callable[[], Mapping[str, object]]) -> None:
         """Answer with what `answer` returns once each test has been run alone."""
-        self._questions.ask(request, answer)
+        self._questions[request] = answer
         self._answer_questions()
 
     @property
@@ -191,18 +186,24 @@ class MutantScheduler:
 
     def stop(self, requests: Sequence[int]) -> None:
         """Kill the jobs of these requests; each request is answered when its job is gone."""
-        self._questions.stop(requests)
+        self._stop_questions(requests)
         ids = [request for request in requests if request in self._mutants]
-        withdrawn = self._queue.withdraw(ids)
         for mutant in [self._mutants[request] for request in ids]:
             mutant.stopped = True
-            if mutant.stage in (Stage.ISOLATED, Stage.UNMEASURED) or mutant.request in withdrawn:
+            if mutant.stage in (Stage.ISOLATED, Stage.UNMEASURED):  # it has no job
                 self._answer(mutant, {"status": "stopped"})
-        if not (self._questions.wait or self._waiting(Stage.ISOLATED)):
-            ids += self._isolated.stop(self._queue)
+        if not (self._questions or self._waiting(Stage.ISOLATED)):
+            ids += self._isolated.ids
         if self.is_unwanted:
-            ids += self._unmeasured.probes.stop(self._queue) + self.early.stop(self._queue)
+            ids += [id for id in (self._unmeasured.probes.id, self.early.trial) if id is not None]
+        for answer in self._queue.withdraw(ids):
+            self._on_end(answer)
         self._stop_jobs(ids)
+
+    def _stop_questions(self, requests: Collection[int]) -> None:
+        for id in self._questions.keys() & set(requests):
+            del self._questions[id]
+            self._send({"id": id, "status": "stopped"})
 
     def _stop_jobs(self, ids: list[int]) -> None:
         for server in (*self._servers, self.early.server):
@@ -211,7 +212,7 @@ class MutantScheduler:
 
     def stop_all(self) -> None:
         """Kill all jobs, and answer all requests at once: what becomes of their jobs is not waited for."""
-        self.stop([*self._mutants, *self._questions.ids])
+        self.stop([*self._mutants, *self._questions])
         self.end()
 
     def end(self) -> None:
@@ -219,12 +220,14 @@ class MutantScheduler:
         self._queue.clear()
         for mutant in list(self._mutants.values()):
             self._answer(mutant, {"status": "stopped"})
-        self._questions.stop(self._questions.ids)
+        self._stop_questions(self._questions)
 
     def receive(self, answer: Ended) -> None:
         """Handle what a job has come to."""
-        if not self._queue.ended(answer):
-            return
+        if self._queue.ended(answer):
+            self._on_end(answer)
+
+    def _on_end(self, answer: Ended) -> None:
         if answer["id"] == self._unmeasured.probes.id:
             self.baseline = self._unmeasured.probes.ended(answer, self.baseline)
             self._seek_all()
@@ -330,10 +333,11 @@ class MutantScheduler:
 
     def _answer_questions(self) -> None:
         """Or run what is unknown: another request may have made it so meanwhile."""
-        if self._questions.wait and (unknown := self.baseline.unknown_alone):
+        if self._questions and (unknown := self.baseline.unknown_alone):
             self._isolated.want(unknown)
-        else:
-            self._questions.answer()
+            return
+        for id in list(self._questions):
+            self._send({"id": id, **self._questions.pop(id)()})
 
     def start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run `tests` in a fork of the collected session, with the mutant."""
@@ -376,7 +380,7 @@ class MutantScheduler:
         """One test was run alone."""
         self._isolated.receive(answer)
         waiting = self._waiting(Stage.ISOLATED)
-        if (waiting or self._questions.wait) and not self._isolated.done:
+        if (waiting or self._questions) and not self._isolated.done:
             self._isolated.advance()
         elif self._isolated.done:
             self._confirmation.passed_alone(self._isolated.reports)

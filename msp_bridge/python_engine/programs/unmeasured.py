@@ -158,12 +158,6 @@ class Probes:
         self.id = None
         reject_fault(answer)
         report = answer["report"]
-        self._probed.update(map(int, (report or {}).get("durations") or self._tests))
+        if answer["kill_reason"] != "stopped":
+            self._probed.update(map(int, (report or {}).get("durations") or self._tests))
         return baseline if report is None else baseline.measured(report, in_order=False)
-
-    def stop(self, queue: JobQueue) -> list[int]:
-        """The ids of the jobs to stop."""
-        ids = [] if self.id is None else [self.id]
-        if queue.withdraw(ids):
-            self.id = None
-        return ids
