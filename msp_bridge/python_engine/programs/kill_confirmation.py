@@ -75,17 +75,12 @@ class KillConfirmation:
         self._suite_passes = False  # in a fresh process, as it is now
         self._ran_without: dict[tuple[int, Files], Trace | None] = {}  # what the last control of a test depends on
 
-    def _begin_live(self, mutant: ScheduledMutant, killer: int) -> None:
-        """Confirm a kill by a test of a job that has run in a fork."""
-        if killer == mutant.tests[0] and killer not in self._controls.unsteady:
-            self._control(mutant, killer)
-        else:
-            self._run_alone(mutant, killer)
-
-    def _begin_fresh(self, mutant: ScheduledMutant, killer: int) -> None:
-        """Confirm a kill of a fresh process: by a test that ran first, or after the tests before it in the suite."""
-        mutant.from_fresh = True
-        if killer in self._controls.unsteady or not (mutant.in_order or killer == mutant.tests[0]):
+    def _begin(self, mutant: ScheduledMutant, killer: int) -> None:
+        """Confirm a kill. In its suite's order in a fresh process, or as the first one, the test need not run again."""
+        is_fresh = mutant.stage is Stage.FRESH
+        mutant.from_fresh |= is_fresh
+        is_enough = (is_fresh and mutant.in_order) or killer == mutant.tests[0]
+        if killer in self._controls.unsteady or not is_enough:
             self._run_alone(mutant, killer)
         else:
             self._control(mutant, killer)
@@ -100,24 +95,31 @@ class KillConfirmation:
         mutant.files = None if mutant.in_order else self._way.baseline.files_of([killer])
         self._jobs.run_fresh(self._way.baseline, mutant, [killer])
 
-    def actions(self) -> dict[Action, Callable[[ScheduledMutant, int], None]]:
-        """The actions that are done here, with a mutant and the test that killed it."""
-        return {
-            Action.CONFIRM: self._begin_live,
-            Action.CONFIRM_FRESH: self._begin_fresh,
+    def actions(self) -> dict[Action, Callable[[ScheduledMutant], None]]:
+        """The actions that are done here, with a mutant that a test has killed."""
+        found: dict[Action, Callable[[ScheduledMutant, int], None]] = {
+            Action.CONFIRM: self._begin,
             Action.CONTROL: self._control_alone,
             Action.LOADED: partial(self._run_control, loaded=True),
             Action.AGAIN: self._confirm,
             Action.DISTRUST: partial(self._fails_without, loaded=False),
             Action.DISTURBED: partial(self._fails_without, loaded=True),
-            Action.FAILING: lambda mutant, _: self._way.start_fresh(mutant),
             Action.LEAVE_OUT: self._without,
             Action.KILLED: self._killed,
         }
+        return {action: partial(self._act, act) for action, act in found.items()}
 
-    def seen(self, mutant: ScheduledMutant, killer: int, answer: Ended) -> Seen:
+    def _act(self, act: Callable[[ScheduledMutant, int], None], mutant: ScheduledMutant) -> None:
+        act(mutant, self._killer(mutant))
+
+    def _killer(self, mutant: ScheduledMutant) -> int:
+        killer = self._way.killer(mutant)
+        assert killer is not None
+        return killer
+
+    def seen(self, mutant: ScheduledMutant, answer: Ended) -> Seen:
         """Tell what the end of a job in one of the stages above has shown."""
-        report = answer["report"]
+        killer, report = self._killer(mutant), answer["report"]
         if mutant.stage is Stage.SUITE_CONTROL:
             return self._seen_of_suite(killer, report)
         if report is None or report.get("failure", True) or not report.get("tests"):  # or it did not come to the test

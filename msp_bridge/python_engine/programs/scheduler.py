@@ -71,7 +71,8 @@ class MutantScheduler:
         self._queue = JobQueue(sharing, jobs)
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
         self._confirmation = KillConfirmation(self, self._jobs, self._controls, host, self._live)
-        self._own_actions: dict[Action, Callable[[ScheduledMutant], None]] = {
+        self._actions: dict[Action, Callable[[ScheduledMutant], None]] = {
+            **self._confirmation.actions(),
             Action.ANSWER: lambda mutant: self._answer(mutant, mutant.verdict),
             Action.SURVIVED: self.survived,
             Action.RECORD: self._record,
@@ -249,23 +250,12 @@ class MutantScheduler:
         elif (fault := fault_of(answer)) is not None:
             self._answer(mutant, {"status": "RuntimeError", "reason": fault})
         else:
-            self._act(mutant, TRANSITIONS[mutant.stage, self._seen(mutant, answer)])
-
-    def _act(self, mutant: ScheduledMutant, action: Action) -> None:
-        """Do what `transitions` says; where a kill is to be confirmed, the killer is known."""
-        if action in self._own_actions:
-            self._own_actions[action](mutant)
-        else:
-            killer = self.killer(mutant)
-            assert killer is not None
-            self._confirmation.actions()[action](mutant, killer)
+            self._actions[TRANSITIONS[mutant.stage, self._seen(mutant, answer)]](mutant)
 
     def _seen(self, mutant: ScheduledMutant, answer: Ended) -> Seen:
         """Tell what the end of its job has shown; where that is a verdict, it is noted."""
-        killer = self.killer(mutant)
         if mutant.stage not in (Stage.LIVE, Stage.SUITE, Stage.FRESH):
-            assert killer is not None
-            return self._confirmation.seen(mutant, killer, answer)
+            return self._confirmation.seen(mutant, answer)
         if mutant.was_not_live(answer):
             return Seen.NOT_LIVE
         mutant.verdict = verdict_of(answer, self._plan)

@@ -33,16 +33,14 @@ class Action(enum.Enum):
     ANSWER = "answer with the verdict as it is"
     SURVIVED = "look for other tests"
     RECORD = "answer, and note that the whole suite passes with the mutant"
-    FRESH = "run all tests in a fresh process"
-    CONFIRM = "confirm a kill in a fork: STEADY or CONTROL"
-    CONFIRM_FRESH = "confirm a kill in a fresh process: FRESH_STEADY or CONTROL"
+    FRESH = "run all tests in a fresh process, but for those that fail without a mutant"
+    CONFIRM = "confirm a kill: STEADY, or FRESH_STEADY in a fresh process, or CONTROL"
     CONTROL = "run the killer alone without the mutant, if that is due: CONTROL"
     LOADED = "run it once more so, under load: LOADED"
     AGAIN = "run it once more with the mutant: STEADY or FRESH_STEADY"
     START_ANEW = "start the servers anew, and test all mutants again that are on their way"
     DISTRUST = "the killer fails without the mutant: the suite decides, or the other tests if it is unsteady"
     DISTURBED = "the killer fails under load, so it is unsteady: AGAIN"
-    FAILING = "leave out the test that fails without the mutant, and run all others in a fresh process"
     LEAVE_OUT = "test the mutant without the killer"
     KILLED = "answer; after a time limit that was too short, run the tests again"
 
@@ -60,7 +58,7 @@ TRANSITIONS = {
     (Stage.FRESH, Seen.PASSED_ALONE): Action.FRESH,
     (Stage.FRESH, Seen.ENDED_ALONE): Action.FRESH,
     (Stage.FRESH, Seen.PASSED): Action.RECORD,
-    (Stage.FRESH, Seen.FAILED): Action.CONFIRM_FRESH,
+    (Stage.FRESH, Seen.FAILED): Action.CONFIRM,
     (Stage.FRESH, Seen.ENDED): Action.ANSWER,
     (Stage.STEADY, Seen.FAILED): Action.CONTROL,
     (Stage.STEADY, Seen.PASSED): Action.FRESH,
@@ -77,5 +75,5 @@ TRANSITIONS = {
     (Stage.LOADED, Seen.UNCONFIRMED): Action.AGAIN,
     (Stage.LOADED, Seen.FAILED): Action.DISTURBED,
     (Stage.SUITE_CONTROL, Seen.PASSED): Action.KILLED,
-    (Stage.SUITE_CONTROL, Seen.FAILED): Action.FAILING,
+    (Stage.SUITE_CONTROL, Seen.FAILED): Action.FRESH,
 }
