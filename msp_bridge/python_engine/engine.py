@@ -29,7 +29,7 @@ from functools import partial
 from attrs import evolve
 
 from msp_bridge.adapter import AskRanAlone, BridgeError, Finding, Project, Reach
-from msp_bridge.concurrency import SharedLock, cancel_all, shields
+from msp_bridge.concurrency import SharedLock, cancel_all, meanwhile, shields
 from msp_bridge.model import Mutant, Ran, Result, Status
 from msp_bridge.notices import FailingTest, Notice
 from msp_bridge.python_engine.host import Host
@@ -90,17 +90,12 @@ class PreparationAhead:
         self._has_begun = True
         while self._again:
             self._again = False
-            preparing = asyncio.create_task(self._prepare(plan), name="preparation")
-            try:
+            async with meanwhile(self._prepare(plan), "preparation") as preparing:
                 while not preparing.done():
                     if self._again and await self._slot.prepares_in_vain():
                         await cancel_all([preparing])
                     else:
                         await asyncio.wait([preparing], timeout=LOOK_AGAIN_S)
-            finally:
-                await cancel_all([preparing])
-            if not preparing.cancelled():
-                preparing.result()
 
     async def _prepare(self, plan: AskPlan) -> None:
         try:

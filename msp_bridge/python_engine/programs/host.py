@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import select
 import signal
 import time
@@ -46,7 +45,7 @@ def main(options: Options) -> None:
     home = Path(options["home"])
     own = os.environ["TMPDIR"]
     world = World(options["root"], os.getcwd(), home / "layers", wanted=options["isolation"], temporary=own)
-    channel.send({**READY, "python": platform.python_version()})
+    channel.send(READY)
     HostServer(channel, options, world).serve()
 
 
@@ -313,9 +312,7 @@ class HostServer:
             baseline = replace(Baseline.unknown(collected), killers=self._measurement.last_killers())
         if baseline is None or (baseline.unmeasured and not self._measures_beside(plan)):
             measured = self._measuring.drive(self._measurement.steps(plan, collected, baseline))
-            if measured is None:  # of some tests alone
-                measured = self._measuring.drive(self._measurement.steps(plan, collected, None))
-            assert measured is not None
+            assert measured is not None  # as it may be after a reload alone
             return measured
         return baseline
 
@@ -343,7 +340,6 @@ class HostServer:
             "fork_unsafe": [baseline.tests[test] for test in sorted(baseline.fork_unsafe)],
             "starting": {baseline.tests[test]: baseline.durations[test] for test in bits(baseline.readers(PROCESSES))},
             "isolation": sorted(self._world.parts | ({GUARD} if self._sharing is Sharing.GUARD else set())),
-            "refused": self._world.refused,
             "imported": self._imported,
             "outside": (self._collected or {}).get("outside", {}),
             "how": self._how,

@@ -158,8 +158,8 @@ class Live:
             self._texts.pop(segment.filename, None)
             self._functions.replace(old, new)
             renew_constants(segment.filename)
-        except Exception as error:  # the host then starts another server
-            return {"do": "reloaded", "problem": f"{type(error).__name__}: {error}"}
+        except Exception:  # the host then starts another server
+            return {"do": "reloaded"}
         return {"do": "reloaded", "facts": self._functions.facts(segment.filename)}
 
     def _before_job(self, message: JobMessage) -> None:

@@ -141,7 +141,6 @@ class Reloaded(TypedDict, total=False):
     do: Literal["reloaded"]
     facts: Facts  # of a source
     tests: str  # the edited tests of a test file, a mask
-    problem: str
 
 
 class Started(Collected, total=False):
@@ -187,7 +186,6 @@ class Summary(TypedDict):
     fork_unsafe: Sequence[str]
     starting: Mapping[str, float]  # tests that start Python processes, and the seconds that they take
     isolation: Sequence[str]
-    refused: Mapping[str, str]
     imported: Ran | None
     outside: Mapping[str, list[int]]  # see `Collected`
     how: str

@@ -8,6 +8,7 @@ what it has written: `JobQueue`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -49,22 +50,18 @@ class World:
         self._isolated: namespaces.HostWorld | None = None
         self._journals: list[Journal] = []
         self._temporary = temporary
-        self.refused: dict[str, str] = {}
         self.place = sandbox
         shutil.rmtree(layers, ignore_errors=True)  # of an earlier host
         layers.mkdir(exist_ok=True)
         self._layers = layers
         wanted = namespaces.PARTS | {LIMITS, GUARD} if wanted is None else frozenset(wanted)
         if wanted - {GUARD}:
-            try:
+            with contextlib.suppress(OSError):  # where the kernel permits none
                 self._isolated = namespaces.enter_host(
                     root, sandbox, str(layers), _left_out(root, sandbox), parts=wanted
                 )
-            except OSError as refusal:
-                self.refused = {"mount": str(refusal)}
         if self._isolated is not None:
             self.place = self._isolated.root
-            self.refused = dict(self._isolated.refused)
             os.chdir(self.place)
         self.made: Sequence[str] = ()  # in a fork server of fresh processes: what the live one has made in the tree
         self.dropped: frozenset[str] = frozenset()  # parts in which the tests don't pass
@@ -103,11 +100,8 @@ class World:
 
     @cached_property
     def guards(self) -> bool:
-        """Whether a job can have a guard; if it is wanted and can't, `refused` says why."""
-        reason = guard.why_not() if self._wants_guard else ""
-        if reason:
-            self.refused[GUARD] = reason
-        return self._wants_guard and not reason
+        """Whether a job can have a guard, and is to have one."""
+        return self._wants_guard and not guard.why_not()
 
     @property
     def processes(self) -> frozenset[int]:
