@@ -181,7 +181,7 @@ class MutmutDiscovery:
             return Discovered(stamp, problem=answer["problem"])
         found: dict[Mutant, None] = {}
         for name, mutator, start, end, replacement in answer["mutants"]:
-            edit = source.edit(start, end, replacement)
+            edit = PythonEdit(source, start, end, replacement)
             mutant = Mutant(source.path, mutator, edit.location, edit.replacement, description=name, handle=edit)
             found.setdefault(mutant)  # f(a, a) without its first or its second argument is the same text
         return Discovered(stamp, tuple(found))

@@ -58,30 +58,26 @@ class PythonSource:
         """The offset in the file's text of the character at `normal`."""
         return self.as_python.offset(normal)
 
-    def edit(self, start: int, end: int, replacement: str) -> PythonEdit:
-        """The change that puts `replacement` in the place of `normal[start:end]`."""
-        return PythonEdit(self, start, end, replacement)
-
     def comment(self, offset: int, text: str) -> PythonEdit | None:
         """Adds a comment at the end of the line of `offset` (in `normal`); None where none can stand.
 
         That is where the line ends in a string, or in a backslash. Raises `SyntaxError` for a text of no tokens.
         """
-        line = self._line(offset)
+        line = self._lines.position(offset).line
         if line not in {token.end[0] for token in self._tokens if token.type == tokenize.COMMENT} | {
             token.start[0] for token in self._tokens if token.type in (tokenize.NEWLINE, tokenize.NL)
         }:
             return None
-        start = self._start(line)
-        end = start + len(self.normal[start : self._start(line + 1)].rstrip())
-        return self.edit(end, end, f"  {text}")
+        start, end = self._lines.line_offsets(line)
+        end = start + len(self.normal[start:end].rstrip())
+        return PythonEdit(self, end, end, f"  {text}")
 
     def enclosed(self, offset: int, before: str, after: str) -> PythonEdit:
         """Puts the whole statement, or its header, at `offset` (in `normal`) between two lines of comments.
 
         Raises `SyntaxError` for a text of no tokens.
         """
-        line, first, last = self._line(offset), 0, 0
+        line, first, last = self._lines.position(offset).line, 0, 0
         for token in self._tokens:
             if token.type not in LAYOUT and not first:
                 first = token.start[0]
@@ -90,10 +86,10 @@ class PythonSource:
                 if last >= line:
                     break
                 first = 0
-        start, end = self._start(first), self._start(last + 1)
-        lines = self.normal[start:end].removesuffix("\n")
+        (start, _), (_, end) = map(self._lines.line_offsets, (first, last))
+        lines = self.normal[start:end]
         indentation = lines[: len(lines) - len(lines.lstrip())]
-        return self.edit(start, start + len(lines), f"{indentation}{before}\n{lines}\n{indentation}{after}")
+        return PythonEdit(self, start, end, f"{indentation}{before}\n{lines}\n{indentation}{after}")
 
     @cached_property
     def _tokens(self) -> list[tokenize.TokenInfo]:
@@ -102,17 +98,9 @@ class PythonSource:
         except tokenize.TokenError as error:
             raise SyntaxError(str(error)) from None
 
-    def _line(self, offset: int) -> int:
-        return self.normal.count("\n", 0, offset) + 1
-
-    def _start(self, line: int) -> int:
-        """The offset of the start of the line `line` (1-based), or of the end of the text."""
-        at = 0
-        for _ in range(line - 1):
-            at = self.normal.find("\n", at) + 1
-            if at == 0:
-                return len(self.normal)
-        return at
+    @cached_property
+    def _lines(self) -> SourceText:
+        return SourceText(self.normal)
 
 
 @frozen

@@ -2,7 +2,7 @@
 
 FOLDER is this one, or one of an adapter that has programs of its own. None stays in `sys.path`: no file of ours hides a
 module of the project. The folders of the bridge become packages below `IN_PROJECT`, a name that no project has, and
-none of the bridge's own `__init__.py` runs above them. An adapter's folder becomes the package `TOOL`.
+an adapter's folder the package `TOOL`: neither the bridge's own `__init__.py` nor the adapter's runs.
 """
 
 from __future__ import annotations
@@ -25,32 +25,23 @@ def main(folder: str, module: str, options: str) -> Any:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
     engine = os.path.dirname(here)
-    _add_parent(f"{IN_PROJECT}.python_engine", engine)
-    _add_parent(IN_PROJECT, os.path.dirname(engine))
+    _add_package(f"{IN_PROJECT}.python_engine", engine)
+    _add_package(IN_PROJECT, os.path.dirname(engine))
     importlib.import_module(f"{ENGINE}.bytecode").read_beside_sources()
     package = ENGINE
     if os.path.abspath(folder) != here:
         package = TOOL
-        _load(TOOL, os.path.abspath(folder))
+        _add_package(TOOL, os.path.abspath(folder))
     try:
         importlib.import_module(f"{package}.{module}").main(json.loads(options))
     except importlib.import_module(f"{ENGINE}.forked").Forked as forked:
         return forked
 
 
-def _add_parent(name: str, folder: str) -> None:
-    """Let packages in `folder` be imported below `name`, without running its `__init__.py`."""
-    parent = sys.modules[name] = types.ModuleType(name)
-    parent.__path__ = [folder]
-
-
-def _load(name: str, folder: str) -> None:
-    init = os.path.join(folder, "__init__.py")
-    spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[folder])
-    assert spec is not None
-    assert spec.loader is not None
-    package = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(package)
+def _add_package(name: str, folder: str) -> None:
+    """Let what is in `folder` be imported below `name`, without running its `__init__.py`."""
+    package = sys.modules[name] = types.ModuleType(name)
+    package.__path__ = [folder]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import tokenize
 from bisect import bisect_right
 from functools import cached_property
 from hashlib import blake2b
+from pathlib import Path
 from typing import NamedTuple
 
 BOM = "\ufeff"
@@ -55,6 +56,11 @@ class PythonText:
         """The file with `replacement` in the place of `normal[start:end]`. Raises UnicodeEncodeError."""
         first, last = self.text[: self.offset(start)], self.text[self.offset(end) :]
         return (first + self.with_line_ends(replacement) + last).encode(self.encoding)
+
+
+def normal_text(file: str | Path) -> str:
+    """The normal text of a Python file. Raises OSError, SyntaxError or UnicodeDecodeError."""
+    return PythonText(Path(file).read_bytes()).normal
 
 
 class FileEdit(NamedTuple):

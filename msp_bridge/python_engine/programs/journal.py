@@ -20,11 +20,12 @@ left alone.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import stat
 from collections.abc import Iterator
+
+from .made_files import remove
 
 Note = tuple[int, int, int, int, int]
 COPIED = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
@@ -63,10 +64,10 @@ class Journal:
         for path in reversed(changed):  # what is in a directory before the directory
             before, after = self._notes.get(path), now.get(path)
             if after is not None and (before is None or not _both_directories(before, after)):
-                self._remove(path)
+                remove(self._directory, [path])  # perhaps it is gone, with its directory
         for path in changed:
             if path in self._notes:
-                self._restore(path)
+                _copy(self._source(path), os.path.join(self._directory, path))
         for path in reversed(changed):  # the times of a directory after those of what is in it
             if path in self._notes and stat.S_ISDIR(self._notes[path][0]):
                 shutil.copystat(self._source(path), os.path.join(self._directory, path))
@@ -88,17 +89,6 @@ class Journal:
                 yield path, _note(status)
                 if stat.S_ISDIR(status.st_mode):
                     pending.append(path)
-
-    def _remove(self, path: str) -> None:
-        full = os.path.join(self._directory, path)
-        if os.path.isdir(full) and not os.path.islink(full):
-            shutil.rmtree(full)
-        else:
-            with contextlib.suppress(FileNotFoundError):  # with its directory
-                os.unlink(full)
-
-    def _restore(self, path: str) -> None:
-        _copy(self._source(path), os.path.join(self._directory, path))
 
     def _source(self, path: str) -> str:
         return os.path.join(self._kept if path in self._own else self._pristine, path)

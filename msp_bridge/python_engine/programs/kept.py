@@ -43,8 +43,9 @@ from pathlib import Path, PurePosixPath
 from .additions import reduced
 from .baseline import Baseline, file_of
 from .channel import TargetPlan
-from .file_edit import PythonText, digest_of
+from .file_edit import PythonText, digest_of, normal_text
 from .import_effects import CLASSES, MODULES, ImportEffects
+from .made_files import remove
 from .mentions import encoded, reading, without_comments, word_of
 from .process_starts import PROCESSES
 from .reload import UNCOMPILED, EditedFunctions
@@ -69,10 +70,9 @@ class KeptSources:
             self._directory.mkdir()
         paths = {*plan.sources, *map(file_of, tests)}
         digests = {plan.files[path]: path for path in paths if path in plan.files}
-        there = {file.name: file for file in self._directory.iterdir()}
-        for name in there.keys() - digests.keys():
-            shutil.rmtree(there[name]) if there[name].is_dir() else there[name].unlink()
-        for digest in digests.keys() - there.keys():
+        there = {file.name for file in self._directory.iterdir()}
+        remove(str(self._directory), [*(there - digests.keys())])
+        for digest in digests.keys() - there:
             fresh = self._directory / "new"
             shutil.copyfile(Path(plan.place, digests[digest]), fresh)
             fresh.rename(self._directory / digest)
@@ -126,8 +126,8 @@ class Changes:
 
     def _versions(self, path: str) -> tuple[str, str]:
         """Return the file as it was and as it is; a file that is not there is empty."""
-        data = Path(self._plan.place, path).read_bytes() if path in self._plan.files else b""
-        return self._sources.text(self._old[path]) if path in self._old else "", PythonText(data).normal
+        now = normal_text(Path(self._plan.place, path)) if path in self._plan.files else ""
+        return self._sources.text(self._old[path]) if path in self._old else "", now
 
     @property
     def _directories(self) -> set[str]:
@@ -142,8 +142,7 @@ class Changes:
 
     def _registers(self, path: str) -> bool:
         """Whether importing the file, which has not changed, may do something for tests of other files."""
-        text = PythonText(Path(self._plan.place, path).read_bytes()).normal
-        return self._inherits(path) or ImportEffects(text).any
+        return self._inherits(path) or ImportEffects(normal_text(Path(self._plan.place, path))).any
 
     def _inherits(self, path: str) -> bool:
         return any(each.startswith(f"{path}:") for each in self._imported.get(CLASSES, ()))

@@ -25,6 +25,7 @@ from ...isolation import descendants
 from .baseline import file_of
 from .channel import Channel, TargetPlan
 from .dependencies import DependencyTrace, with_dependencies
+from .file_edit import normal_text
 from .fork_server import ForkServer
 from .import_effects import imported
 from .imports import CallingFile, ImportTrace, monitoring
@@ -35,7 +36,7 @@ from .live_code import LiveFunctions, NotLive, Segment, put
 from .loaded_modules import loaded_files, outside_files
 from .made_files import made_in
 from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
-from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
+from .pytest_session import PytestSession, Work, run_until_failure, silence
 from .test_reload import reload_tests
 from .text_reads import renew_constants
 from .world import World
@@ -127,7 +128,7 @@ class Live:
 
     def failed(self, code: int) -> None:
         """Say that pytest has ended with `code`, and has collected nothing that can be run."""
-        self._channel.send({"do": "failed", "pid": os.getpid(), "exit": code, "broken": rows(self._tests.broken)})
+        self._channel.send({"do": "failed", "pid": os.getpid(), "exit": code, "broken": self._tests.broken})
 
     def _collected(self) -> Collected:
         """Facts that collecting the tests has shown."""
@@ -176,7 +177,7 @@ class Live:
 
     def _sources(self) -> dict[str, str]:
         for filename in self._loaded - self._texts.keys():
-            self._texts[filename] = _text(filename)
+            self._texts[filename] = normal_text(filename)
         return self._texts
 
     def _work(self, job: Job) -> Work:
@@ -301,11 +302,3 @@ class MeasuredTests:
         self.failing.update(other.failing)
         for line, mask in other.lines.items():
             self.lines[line] = self.lines.get(line, 0) | mask
-
-
-def _text(filename: str) -> str:
-    """The text of a source file as Python reads it."""
-    import tokenize
-
-    with tokenize.open(filename) as file:
-        return file.read()

@@ -48,10 +48,10 @@ def made_in(place: str, pristine: str, paths: Iterable[str]) -> list[str]:
 
 
 def remove(place: str, paths: Sequence[str]) -> None:
-    """In a job of a fresh process. Raises OSError."""
+    """Remove what is there. Raises OSError."""
     for path in paths:
         file = Path(place, path)
-        if file.is_dir() and not file.is_symlink():
+        if not file.is_symlink() and file.is_dir():
             shutil.rmtree(file)
         else:
             file.unlink(missing_ok=True)

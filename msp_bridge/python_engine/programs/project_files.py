@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from .baseline import Baseline, file_of
-from .file_edit import PythonText, digest_of
+from .file_edit import PythonText, digest_of, normal_text
 from .live_code import Segment
 from .reload import reloaded, reloaded_tests
 from .server_process import ServerProcess
@@ -59,7 +59,7 @@ class ProjectFiles:
         for path in files - known.keys():
             if path.endswith(".py"):
                 with contextlib.suppress(*UNREADABLE):
-                    known[path] = self._read(path)
+                    known[path] = normal_text(Path(self._place, path))
         self.tests = known
 
     def reload(
@@ -75,13 +75,10 @@ class ProjectFiles:
                     current = reloaded(current, path, old[path][1], self.source(path)[1], live)
                 elif path in self.tests:
                     filename = os.path.join(self._place, path)
-                    segment = Segment.of_file(filename, self.tests[path], self._read(path))
+                    segment = Segment.of_file(filename, self.tests[path], normal_text(filename))
                     current = reloaded_tests(current, path, segment, live)
                 else:
                     return None
             except UNREADABLE:
                 return None
         return current
-
-    def _read(self, path: str) -> str:
-        return PythonText(Path(self._place, path).read_bytes()).normal

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from os import times  # as it is before a test replaces it: see channel.py
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import _pytest.assertion.rewrite
 import _pytest.capture
@@ -29,9 +28,8 @@ Turn = tuple[Any, Any]  # a test to run, and the one after it, whose fixtures st
 Work = Generator[Turn, None, Report]  # of a job: yields the tests to run, and returns the report
 
 
-@dataclass
-class TestFailure:
-    """A test that failed, or a module that can't be collected, and its message."""
+class TestFailure(NamedTuple):
+    """A test that failed, or a module that can't be collected, and its message; `messages.Failure` for the host."""
 
     test: str
     text: str
@@ -144,13 +142,7 @@ def run_until_failure(
         if session.failure is not None:
             session.tear_down()
             break
-    failure = [session.failure.test, session.failure.text] if session.failure else None
-    return {"tests": count, "seconds": seconds, "cpu": sum(times()[:4]), "failure": failure}
-
-
-def rows(broken: Sequence[TestFailure]) -> list[list[str]]:
-    """Rows for the host: each test and its message."""
-    return [[failure.test, failure.text] for failure in broken]
+    return {"tests": count, "seconds": seconds, "cpu": sum(times()[:4]), "failure": session.failure}
 
 
 def silence(plan: TargetPlan, job: JobMessage) -> None:

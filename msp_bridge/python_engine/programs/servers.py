@@ -40,7 +40,7 @@ from .live_server import Collecting, Live, relative
 from .loaded_modules import loaded_files
 from .messages import Collected, Report
 from .pytest_options import arguments
-from .pytest_session import TestFailure, Work, rows, run_until_failure, silence
+from .pytest_session import TestFailure, Work, run_until_failure, silence
 from .server_process import ServerProcess, begin_group
 from .world import World
 
@@ -250,7 +250,7 @@ class Fresh(Collecting):
 
     def report(self, code: int) -> Report:
         """After pytest has ended with `code`, and has run no test."""
-        report: Report = {"exit": code, "broken": rows(self.broken), "seconds": time.perf_counter() - self._start}
+        report: Report = {"exit": code, "broken": self.broken, "seconds": time.perf_counter() - self._start}
         return with_dependencies(report, self._dependencies)
 
     def _measure(self, names: Sequence[str] | None, *, counts: str | None) -> Work:
