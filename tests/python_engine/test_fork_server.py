@@ -9,7 +9,7 @@ PRELUDE = """
 import os, signal, sys, time
 from msp_bridge.python_engine.programs.fork_server import ForkServer
 from msp_bridge.python_engine.programs.forked import Forked
-from msp_bridge.python_engine.programs.fork_servers import ServerProcess
+from msp_bridge.python_engine.programs.server_process import ServerProcess
 from msp_bridge.isolation.process_namespace import ProcessNamespace
 
 STATE = ["first"]

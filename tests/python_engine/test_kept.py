@@ -7,12 +7,11 @@ import pytest
 from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Status
-from msp_bridge.python_engine.programs.baseline import Baseline, Held
+from msp_bridge.python_engine.programs.baseline import Baseline, Held, bits
 from msp_bridge.python_engine.programs.channel import TargetPlan
 from msp_bridge.python_engine.programs.file_edit import digest_of
 from msp_bridge.python_engine.programs.kept import Changes, KeptSources
 from msp_bridge.python_engine.programs.process_starts import PROCESSES
-from msp_bridge.python_engine.programs.test_masks import bits
 
 SOURCE = """LIMIT = 3
 

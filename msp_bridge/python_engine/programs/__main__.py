@@ -8,7 +8,6 @@ an adapter's folder the package `TOOL`: neither the bridge's own `__init__.py` n
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import os
 import sys

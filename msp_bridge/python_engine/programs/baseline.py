@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .dependencies import Function, outermost
 from .live_code import CodeChange, Key
 from .messages import Collected, Facts, Report
 from .narrowing import Edit, moving
 from .process_starts import PROCESSES
-from .test_masks import bits, masks
 from .text_reads import TEXT
 
 Survivor = tuple[str, Edit]  # of the file of this path, as it is
+SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests
 FOUND_OUT = ("killers", "survivors", "suites_s", "alone_s", "set_up")  # while mutants were tested
 ALONE_S = 0.0004  # what a run of one test alone takes beyond the test, for each MB of the process: page faults
 SMALL_MB = 35.0  # a process that has imported pytest
@@ -142,7 +142,7 @@ class Baseline:
         def mask(old: int) -> int:
             return sum(1 << moved[test] for test in bits(old) if test in moved)
 
-        def subset(old: Iterable[int]) -> frozenset[int]:
+        def subset(old: Iterable[int]) -> Any:
             return frozenset(moved[test] for test in old if test in moved)
 
         durations = [0.0] * len(tests)
@@ -154,10 +154,7 @@ class Baseline:
             durations=durations,
             lines={path: {line: mask(old) for line, old in found.items()} for path, found in self.lines.items()},
             failing={moved[test]: text for test, text in self.failing.items() if test in moved},
-            alone=subset(self.alone),
-            order_dependent=subset(self.order_dependent),
-            fork_unsafe=subset(self.fork_unsafe),
-            unsteady=subset(self.unsteady),
+            **{name: subset(getattr(self, name)) for name in SETS},
             unmeasured=(1 << len(tests)) - 1 & ~mask((1 << len(self.tests)) - 1),
             survivors={survivor: Held(mask(held.tests), held.edited) for survivor, held in self.survivors.items()},
         )
@@ -375,6 +372,20 @@ def file_of(test: str) -> str:
 def function_of(test: str) -> str:
     """The name of its function, which all rows of a parametrized test have in common."""
     return test.partition("[")[0]
+
+
+def masks(lines: Mapping[str, Mapping[str, str]]) -> dict[str, dict[int, int]]:
+    """Path to line to tests, from JSON."""
+    return {path: {int(line): int(mask, 16) for line, mask in found.items()} for path, found in lines.items()}
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The tests of a set. Each step on a number of 60,000 bits takes microseconds: so its digits are searched."""
+    digits = bin(mask)[:1:-1]
+    test = digits.find("1")
+    while test >= 0:
+        yield test
+        test = digits.find("1", test + 1)
 
 
 def _keys(rows: Iterable[Sequence[str | int]]) -> frozenset[Key]:

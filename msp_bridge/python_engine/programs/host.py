@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ...isolation import descendants
 from .answers import ToHost
-from .baseline import FOUND_OUT, Baseline
+from .baseline import FOUND_OUT, Baseline, bits
 from .channel import PROGRESS_S, READY, Channel, RunProgress, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
@@ -33,7 +33,6 @@ from .process_starts import PROCESSES
 from .project_files import UNREADABLE, ProjectFiles
 from .scheduler import MutantScheduler
 from .server_process import ServerProcess
-from .test_masks import bits
 from .world import GUARD, World
 
 
@@ -67,7 +66,6 @@ class HostServer:
         self._how, self._start = "started", 0.0  # the last preparation: "reloaded", too; time.perf_counter()
         self._settling: list[Request] = []  # are answered when no measurement runs
         self._scheduler: MutantScheduler | None = None
-        self._plan: TargetPlan | None = None
         self._files = ProjectFiles(world.place)
         self._late: set[str] = set()  # see `ToHost`
         self._imported: Ran | None = None  # what collecting the tests depends on
@@ -124,20 +122,20 @@ class HostServer:
         """Where jobs are apart: it collects beside mutants. Without it, fresh processes do its jobs."""
         file = (self._collected or {}).get("calling")
         fit = self._servers.live is not None and not self._servers.made
-        if file and self._plan is not None and fit and self._world.keeps_apart and self._world.undoes_all:
+        if file and self._scheduler is not None and fit and self._world.keeps_apart and self._world.undoes_all:
             with contextlib.suppress(OSError):
-                self._servers.start_early(self._plan, file)
+                self._servers.start_early(self._scheduler.plan, file)
 
     def _on_measurement(self, answer: Ended) -> None:
         """A job of the measurement has ended."""
-        if not self._measuring.runs or self._scheduler is None or self._plan is None:
+        if not self._measuring.runs or self._scheduler is None:
             return
         try:
             ended, baseline = self._measuring.receive(answer)
         except Unprepared as error:
             self._unprepared, ended, baseline = error, True, None
         if ended and baseline is not None:
-            self._on_baseline(baseline, self._plan)
+            self._on_baseline(baseline, self._scheduler)
         elif ended:
             self._start_anew()
         if not self._measuring.runs:
@@ -149,18 +147,16 @@ class HostServer:
         self._end_servers()
         self._settle()
 
-    def _on_baseline(self, baseline: Baseline, plan: TargetPlan) -> None:
+    def _on_baseline(self, baseline: Baseline, scheduler: MutantScheduler) -> None:
         """All tests are measured."""
-        assert self._scheduler is not None
-        known = self._scheduler.baseline
-        baseline = replace(baseline, **{name: getattr(known, name) for name in FOUND_OUT})
-        same = self._scheduler.uses(self._servers.now, self._world.parts)
+        baseline = replace(baseline, **{name: getattr(scheduler.baseline, name) for name in FOUND_OUT})
+        same = scheduler.uses(self._servers.now, self._world.parts)
         if not same:  # what was begun says nothing
-            self._scheduler.stop_all()
-            self._scheduler = self._scheduled(baseline, plan)
+            scheduler.stop_all()
+            self._scheduler = self._scheduled(baseline, scheduler.plan)
         self._channel.send({"id": None, "measured": self._summary(baseline)})
         if same:
-            self._scheduler.complete(baseline)
+            scheduler.complete(baseline)
         self._save()
 
     def _settle(self) -> None:
@@ -210,11 +206,11 @@ class HostServer:
     def _check(self) -> dict[str, object]:
         """Which tests can't be relied on; none is looked for while mutants are tested."""
         found: dict[str, str] = {}
-        if self._plan is not None and self._scheduler is not None and self._scheduler.idle:
+        if self._scheduler is not None and self._scheduler.idle:
             baseline = self._scheduler.baseline
             unsteady = self._measuring.drive(self._measurement.steadiness(baseline))
             baseline = baseline.with_unsteady(unsteady)
-            self._scheduler = self._scheduled(baseline, self._plan)
+            self._scheduler = self._scheduled(baseline, self._scheduler.plan)
             self._save()
             found = {baseline.tests[test]: self._placed(text) for test, text in unsteady.items()}
         return {"unsteady": found}
@@ -224,12 +220,12 @@ class HostServer:
         return text.replace(self._world.place, self._root)
 
     def _test(self, message: Request) -> None:
-        edit = FileEdit(*message["edit"])
+        edit, scheduler = FileEdit(*message["edit"]), self._scheduler
         try:
-            source = self._files.source(edit.path) if self._plan and edit.path in self._plan.sources else None
+            source = self._files.source(edit.path) if scheduler and edit.path in scheduler.plan.sources else None
         except UNREADABLE:
             source = None
-        if self._scheduler is None or source is None or source[0] != edit.digest:
+        if scheduler is None or source is None or source[0] != edit.digest:
             self._channel.send({"id": message["id"], "status": "stale"})
             return
         self._measure()
@@ -240,7 +236,7 @@ class HostServer:
             answer: Verdict = {"status": "CompileError", "reason": reason}
             self._channel.send({"id": message["id"], "covered": [], "static": None, **answer})
             return
-        self._scheduler.test(message["id"], edit, change, message["batch"])
+        scheduler.test(message["id"], edit, change, message["batch"])
 
     def _reach(self, message: Request) -> None:
         """Find out which tests could kill each mutant now; `alone`: as far as tests run alone show.
@@ -269,20 +265,20 @@ class HostServer:
         error, self._unprepared = self._unprepared, None
         if error is not None and not message["changed"]:
             raise error
-        before, plan = self._plan, TargetPlan.of(message["plan"], self._world.place)
-        if self._scheduler is not None:
-            self._scheduler.stop_all()
+        before, plan = self._scheduler, TargetPlan.of(message["plan"], self._world.place)
+        if before is not None:
+            before.stop_all()
         self._servers.end_early()
         for server in self._servers.running if message["changed"] else ():
             server.channel.send({"do": "renew"})
         old = self._files.forget(message["changed"])
         pieces = self._measuring.end()
-        known = None if self._scheduler is None else reduce(Baseline.measured, pieces, self._scheduler.baseline)
         baseline, self._how = None, "reloaded"
         outside = (self._collected or {}).get("outside", {})
-        same = before is not None and _as_loaded(before) == _as_loaded(plan) and not have_changed(outside)
-        if same and known is not None and self._servers.live is not None:
+        same = before is not None and _as_loaded(before.plan) == _as_loaded(plan) and not have_changed(outside)
+        if before is not None and same and self._servers.live is not None:
             self._servers.put_back()
+            known = reduce(Baseline.measured, pieces, before.baseline)
             baseline = self._files.reload(message["changed"], old, known, self._servers.live)
         if not old.keys() >= {*message["changed"]}:
             self._servers.has_edited_tests = True
@@ -291,7 +287,6 @@ class HostServer:
             baseline = self._measuring.drive(steps)
         if baseline is None:
             baseline, self._how = self._restarted(plan), "started"
-        self._plan = plan
         self._files.read_tests(baseline.tests, message["changed"])
         self._scheduler = self._scheduled(baseline, plan)
         if not baseline.unmeasured:
@@ -322,12 +317,12 @@ class HostServer:
 
     def _measure(self) -> None:
         """Begin the measurement that is due, if it does not run."""
-        if self._scheduler is None or self._plan is None or self._measuring.runs:
+        if self._scheduler is None or self._measuring.runs:
             return
-        baseline = self._scheduler.baseline
+        plan, baseline = self._scheduler.plan, self._scheduler.baseline
         if baseline.unmeasured:
             reloaded = self._how == "reloaded"
-            self._measuring.start(self._measurement.steps(self._plan, self._collected, baseline, reloaded=reloaded))
+            self._measuring.start(self._measurement.steps(plan, self._collected, baseline, reloaded=reloaded))
 
     def _summary(self, baseline: Baseline) -> Summary:
         """Facts of the tests for the bridge. `measuring`: more will follow."""
@@ -368,11 +363,10 @@ class HostServer:
     def _save(self) -> None:
         """Save what has become known since `_prepare`; if it can't be written, the next host finds it out."""
         assert self._scheduler is not None
-        assert self._plan is not None
         if self._scheduler.baseline.unmeasured:
             return
         with contextlib.suppress(OSError):
-            self._measurement.save(self._plan, self._scheduler.baseline)
+            self._measurement.save(self._scheduler.plan, self._scheduler.baseline)
 
     def _end_servers(self) -> None:
         self._servers.end()

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .baseline import Baseline, Held
+from .baseline import SETS, Baseline, Held, bits
 from .channel import COUNTS, MEASURED, TargetPlan
 from .endings import Unprepared, gist, reject_elsewhere, why_not_collected
 from .fork_servers import ForkServers
@@ -27,12 +27,10 @@ from .loaded_modules import have_changed
 from .measuring import Answer, Run, Steps
 from .messages import Collected, JobMessage, Report
 from .server_process import ServerProcess
-from .test_masks import bits
 from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
-SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests, in a baseline
 FORMAT = 16  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 DAMAGED = (OSError, ValueError, TypeError, AttributeError, KeyError)  # raised by a record that is none, or damaged

@@ -15,7 +15,7 @@ from .job_queue import JobQueue, Kind, Queued
 from .live_code import CodeChange
 from .messages import Ended, JobMessage, Trace, Verdict
 from .server_process import ServerProcess
-from .time_limits import UNMEASURED_S, SetUp, TimeLimits
+from .time_limits import UNMEASURED_S, SetUp, limits_of_mutant, limits_without
 
 PROBE_S = 2.0  # after which no other test begins
 LOAD_FACTOR = 5.0  # how much longer a test may take under load
@@ -117,7 +117,6 @@ class MutantJobs:
         self._plan, self._controls, self._queue = plan, controls, queue
         self._live, self._fresh, self._session = servers
         self._parts = sorted(parts)
-        self._time_limits = TimeLimits(plan)
 
     def run_live(
         self,
@@ -149,7 +148,7 @@ class MutantJobs:
     def run_probe(self, id: int, tests: list[int]) -> None:
         """Note the lines that `tests` run, in a fork of the collected session, for some seconds at most."""
         job: JobMessage = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
-        self._submit(self._live, job | self._time_limits.of_others(PROBE_S), 0, tests)
+        self._submit(self._live, job | limits_without(self._plan, PROBE_S), 0, tests)
 
     def run_fresh(
         self,
@@ -198,16 +197,16 @@ class MutantJobs:
         durations = [baseline.durations[test] if baseline.is_timed(test) else UNMEASURED_S for test in tests]
         if mutant is None:  # the longest test has paid for what these may have to set up
             seconds = sum(durations) + max(baseline.durations, default=0.0) + (collecting or 0.0)
-            return self._time_limits.of_others(seconds)
+            return limits_without(self._plan, seconds)
         mutant.set_up, mutant.guessed = baseline.set_up, not all(map(baseline.is_timed, tests))
         longest = max(durations, default=0.0)
         each = durations if collecting is None else [longest + collecting, longest]
-        return self._time_limits.of_mutant(sum(durations) + (collecting or 0.0), each, baseline.set_up)
+        return limits_of_mutant(self._plan, sum(durations) + (collecting or 0.0), each, baseline.set_up)
 
     def _submit(
         self, server: ServerProcess | None, job: JobMessage, batch: int, tests: Sequence[int], *, loaded: bool = False
     ) -> None:
-        """`tests`: all that it may run. `only`: the tests that a job of a mutant names."""
+        """`tests`: all that it may run."""
         assert server is not None
         job |= {"do": "run", "parts": self._parts}
         if loaded:

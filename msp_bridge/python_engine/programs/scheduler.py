@@ -61,7 +61,7 @@ class MutantScheduler:
         sharing: Sharing = Sharing.APART,
     ) -> None:
         """`texts` are those of the test files, by path. What tests have run alone is sent, too, under no id."""
-        self.baseline, self._plan, self._send, self._note = baseline, plan, host.send, host.note
+        self.baseline, self.plan, self._send, self._note = baseline, plan, host.send, host.note
         self._servers, self._live = servers, servers.live
         self._parts = frozenset(parts)
         self._mutants: dict[int, ScheduledMutant] = {}
@@ -258,7 +258,7 @@ class MutantScheduler:
             return self._confirmation.seen(mutant, answer)
         if mutant.was_not_live(answer):
             return Seen.NOT_LIVE
-        mutant.verdict = verdict_of(answer, self._plan)
+        mutant.verdict = verdict_of(answer, self.plan)
         if mutant.verdict["status"] == "Timeout":
             mutant.note_time_out(self.baseline.tests, answer["tests"])
         if "tests" in mutant.verdict and mutant.stage is not Stage.FRESH:

@@ -46,26 +46,22 @@ SET_UP_FACTOR = 3.0  # times what a test may have to set up
 SetUp = tuple[float, float]  # by the clock, and of CPU time
 
 
-class TimeLimits:
-    """The limits of the jobs of one plan. Times are in seconds."""
+def limits_of_mutant(plan: TargetPlan, seconds: float, tests: Sequence[float], set_up: SetUp) -> JobMessage:
+    """The limits of a job with a mutant that takes `seconds` without it, and of which its tests take `tests`."""
+    limits = limits_without(plan, seconds + set_up[0])
+    if plan.cpu_limited:
+        limits["cpu_limits"] = [max(LEAST_CPU_S, CPU_FACTOR * test) + SET_UP_FACTOR * set_up[1] for test in tests]
+        limits["test_limits"] = [_by_the_clock(plan, test + SET_UP_FACTOR * set_up[0]) for test in tests]
+    return limits
 
-    def __init__(self, plan: TargetPlan) -> None:
-        self._plan = plan
 
-    def of_mutant(self, seconds: float, tests: Sequence[float], set_up: SetUp) -> JobMessage:
-        """The limits of a job with a mutant that takes `seconds` without it, and of which its tests take `tests`."""
-        limits = self.of_others(seconds + set_up[0])
-        if self._plan.cpu_limited:
-            limits["cpu_limits"] = [max(LEAST_CPU_S, CPU_FACTOR * test) + SET_UP_FACTOR * set_up[1] for test in tests]
-            limits["test_limits"] = [self._by_the_clock(test + SET_UP_FACTOR * set_up[0]) for test in tests]
-        return limits
+def limits_without(plan: TargetPlan, seconds: float) -> JobMessage:
+    """The limits of a job without a mutant, which takes about so long."""
+    return {"limit": _by_the_clock(plan, seconds)}
 
-    def of_others(self, seconds: float) -> JobMessage:
-        """The limits of a job without a mutant, which takes about so long."""
-        return {"limit": self._by_the_clock(seconds)}
 
-    def _by_the_clock(self, seconds: float) -> float:
-        return (seconds + self._plan.limit[0]) * self._plan.limit[1]
+def _by_the_clock(plan: TargetPlan, seconds: float) -> float:
+    return (seconds + plan.limit[0]) * plan.limit[1]
 
 
 def longer(known: SetUp, report: Report, seconds: float) -> SetUp:

@@ -24,14 +24,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
-from .baseline import Baseline
+from .baseline import Baseline, bits
 from .endings import reject_fault
 from .job_queue import JobQueue
 from .likely_tests import LikelyTests
 from .messages import Ended
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
-from .test_masks import bits
 
 PATIENCE_S = 0.5
 EARLY_S = 3.0
