@@ -193,7 +193,7 @@ class PythonEngine:
         except BridgeError as error:
             yield Finding.of_error("tests", error)
             return
-        yield Finding(True, "tests", counted(host.size, "test"))
+        yield Finding(True, "tests", counted(len(host.tests), "test"))
         yield Finding(True, "isolation", f"isolated per mutant: {', '.join(host.isolation) or 'a process'}")
         for test, why in host.failing.items():
             remedy = remedy_of(why, plan, self._project.root) or f"fix it, or {plan.remedy}"

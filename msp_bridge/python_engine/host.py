@@ -58,7 +58,7 @@ class Host:
     _scratch: tempfile.TemporaryDirectory[str]
     _home: Path
     _on_wait: Callable[[], None]  # called when one more mutant waits for the measurement
-    _tests: list[str] = field(factory=list, init=False)
+    tests: list[str] = field(factory=list, init=False)  # their names
     failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
     notices: dict[Notice, None] = field(factory=dict, init=False)  # for each request that it tests mutants of
     isolation: tuple[str, ...] = field(default=(), init=False)  # what is isolated for each mutant
@@ -69,7 +69,7 @@ class Host:
     _imported: Ran | None = field(default=None, init=False)  # what collecting the tests depends on
     _ran_alone: dict[str, Ran] = field(factory=dict, init=False)  # what else tests depend on that were run alone
     _pending: dict[int, contextvars.Context] = field(factory=dict, init=False)  # questions, each with its request's
-    _waiting: set[int] = field(factory=set, init=False)  # questions about mutants that wait for the measurement
+    waiting: set[int] = field(factory=set, init=False)  # questions about mutants that wait for the measurement
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
     _plan: TestPlan = field(init=False)  # of the last preparation
 
@@ -116,16 +116,6 @@ class Host:
         """Whether it has ended."""
         return self._process.closed
 
-    @property
-    def waiting(self) -> int:
-        """How many mutants wait until all tests are measured, or have done so and are not yet answered."""
-        return len(self._waiting)
-
-    @property
-    def size(self) -> int:
-        """How many tests there are."""
-        return len(self._tests)
-
     async def prepare(self, plan: TestPlan, changed: frozenset[str], sandbox: Sandbox, root: Path) -> None:
         """Collect the tests and run them without a mutant, where need be. Raises ToolError.
 
@@ -163,7 +153,7 @@ class Host:
 
     def _know(self, answer: Summary) -> None:
         """Note the facts of the tests or, while they are measured, of the collection."""
-        self._tests, self.failing, self._outside = answer["tests"], answer["failing"], answer["outside"]
+        self.tests, self.failing, self._outside = answer["tests"], answer["failing"], answer["outside"]
         self.isolation = tuple(answer["isolation"])
         self.is_measuring = answer["measuring"]
         self.notices = {FailingTest(test, why): None for test, why in sorted(self.failing.items())}
@@ -171,7 +161,7 @@ class Host:
             self.notices.update(dict.fromkeys(remarks.of_tests(answer)))
             log.info(
                 "the tests are ready (%s, %s in %.2f s); isolated per mutant: %s",
-                counted(len(self._tests), "test"),
+                counted(len(self.tests), "test"),
                 answer["how"],
                 answer["seconds"],
                 ", ".join(self.isolation) or "a process",
@@ -243,14 +233,14 @@ class Host:
             raise
         finally:
             del self._pending[number]
-            self._waiting.discard(number)
+            self.waiting.discard(number)
         if answer.get("status") == "stopped":
             raise Interrupted
         return read(answer)
 
     def _names(self, mask: str) -> tuple[str, ...]:
         number = int(mask, 16)
-        return tuple(name for test, name in enumerate(self._tests) if number >> test & 1)
+        return tuple(name for test, name in enumerate(self.tests) if number >> test & 1)
 
     async def interrupt(self) -> None:
         """End the jobs of all mutants that are being tested; their `test` raises Interrupted."""
@@ -273,7 +263,7 @@ class Host:
             self.is_prepared = self.is_measuring = False
         elif "waits" in notice:
             if notice["waits"] in self._pending:  # else it has been cancelled meanwhile
-                self._waiting.add(notice["waits"])
+                self.waiting.add(notice["waits"])
                 self._on_wait()
         elif "suite" in notice:
             self._tell_suite(notice)
@@ -327,7 +317,7 @@ class Host:
         self.notices.update(dict.fromkeys(remarks.of_unsteady(answer.get("unsteady", ()))))
         killer, seconds = answer.get("killed_by"), answer.get("seconds")
         known = answer["covered"] is not None  # else not all tests were measured yet
-        covered = tuple(self._tests[test] for test in answer["covered"] or ())
+        covered = tuple(self.tests[test] for test in answer["covered"] or ())
         return Result(
             mutant,
             Status(answer["status"]),
@@ -347,7 +337,7 @@ class Host:
         if self._imported is None or (ran := answer.get("ran")) is None:
             return None
         tried = answer["tried"]
-        tests = None if tried is None else frozenset(self._tests[test] for test in tried)
+        tests = None if tried is None else frozenset(self.tests[test] for test in tried)
         return Dependencies((self._imported, _ran(ran)), tests)
 
 

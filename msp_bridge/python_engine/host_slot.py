@@ -40,8 +40,8 @@ from msp_bridge.toolkit import (
     SandboxPool,
     WarmSandbox,
     identity,
-    unwritable,
     wanted_isolation,
+    writes_in,
 )
 from msp_bridge.toolkit.json_lines import forget_bytecode, is_damaged_bytecode
 
@@ -143,7 +143,7 @@ class HostSlot:
     @property
     def waiting(self) -> int:
         """How many mutants need no job: they wait until all tests are measured."""
-        return 0 if self._host is None else min(self._host.waiting, MOST_WAITING)
+        return 0 if self._host is None else min(len(self._host.waiting), MOST_WAITING)
 
     @property
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
@@ -267,10 +267,8 @@ class HostSlot:
 
 
 def _put_up(barrier: Path) -> None:
-    try:
+    with writes_in(barrier.parent):
         if barrier.is_dir():
             shutil.rmtree(barrier)
         if not barrier.is_file() or barrier.read_bytes() != BARRIER:
             barrier.write_bytes(BARRIER)
-    except OSError as error:
-        raise unwritable(barrier.parent, error) from error

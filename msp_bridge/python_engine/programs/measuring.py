@@ -35,11 +35,6 @@ class Run:
     total: int | None = None
     limit: float = NO_LIMIT_S
 
-    @property
-    def message(self) -> JobMessage:
-        """The message for the server."""
-        return {"id": MEASUREMENT, "do": "run", "limit": self.limit, "parts": sorted(self.parts), **self.job}
-
 
 Answer = tuple[Report | None, Any]  # the report, and the exit code
 Steps = Generator[Run, Answer, Baseline | None]
@@ -142,4 +137,5 @@ class Measuring:
     def _send(self, run: Run) -> None:
         self._run = run
         COUNTS[MEASURED].reset()
-        run.server.channel.send(run.message | {"pieces": True})
+        message: JobMessage = {"id": MEASUREMENT, "do": "run", "limit": run.limit, "parts": sorted(run.parts)}
+        run.server.channel.send({**message, **run.job, "pieces": True})
