@@ -137,6 +137,14 @@ def test_what_follows(stage: Stage, seen: Seen) -> None:
             assert trial.sent == []
 
 
+def test_a_test_that_the_measurement_has_found_to_be_unsteady_is_taken_as_such() -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
+        trial.mutant.tests = [KILLER]
+        trial.scheduler.complete(replace(baseline(), unsteady=UNSTEADY))
+        trial.ends(Seen.FAILED)
+        assert trial.mutant.stage is Stage.STEADY
+
+
 def test_an_unsteady_killer_of_a_fresh_process_that_passes_alone_is_left_out_there() -> None:
     with contextlib.closing(Trial(Stage.FRESH, Seen.FAILED, UNSTEADY)) as trial:
         trial.mutant.tests = []  # its code runs at import: no test was run in a fork
@@ -243,10 +251,10 @@ def test_a_time_limit_of_a_test_whose_time_is_not_known_is_no_verdict(measured: 
         assert [answer for answer in trial.answers if answer["id"] is not None] == []
 
 
-def making(jobs: list[dict[str, Any]], queue: JobQueue, unsteady: frozenset[int] = frozenset()) -> MutantJobs:
+def making(jobs: list[dict[str, Any]], queue: JobQueue, known: Baseline) -> MutantJobs:
     """Makes jobs whose servers only note them."""
     server: Any = SimpleNamespace(channel=SimpleNamespace(send=jobs.append), has_ended=False)
-    return MutantJobs(target_plan(cpu_limited=True), Servers(server, server), (), Controls(unsteady), queue)
+    return MutantJobs(target_plan(cpu_limited=True), Servers(server, server), (), queue, lambda: known)
 
 
 def mutant(request: int) -> ScheduledMutant:
@@ -258,10 +266,10 @@ def mutant(request: int) -> ScheduledMutant:
 def test_a_slow_test_gives_no_other_more_time() -> None:
     jobs: list[dict[str, Any]] = []
     known = replace(baseline(), durations=[0.01, 3.0, 0.2], collecting=1.0)
-    made = making(jobs, JobQueue(Sharing.APART, 9))
+    made = making(jobs, JobQueue(Sharing.APART, 9), known)
     for tests in ([0, 2, 1], [0, 1, 2]):
-        made.run_live(known, mutant(1), tests)
-    made.run_fresh(known, mutant(1), None)
+        made.run_live(mutant(1), tests)
+    made.run_fresh(mutant(1), None)
     assert [job["cpu_limits"] for job in jobs] == [[2, 4, 60], [2, 60, 4], [80, 60]]
     assert [job["test_limits"] for job in jobs] == [
         pytest.approx(limits) for limits in ([15.15, 18, 60], [15.15, 60, 18], [75, 60])
@@ -272,9 +280,9 @@ def test_a_slow_test_gives_no_other_more_time() -> None:
 def test_an_unsteady_test_runs_alone_and_beside_no_other_job(tests: list[int], is_alone: bool) -> None:
     jobs: list[dict[str, Any]] = []
     queue = JobQueue(Sharing.APART, 9)
-    made = making(jobs, queue, UNSTEADY)
-    made.run_live(baseline(), mutant(1), tests)
-    made.run_live(baseline(), mutant(2), [0])
+    made = making(jobs, queue, replace(baseline(), unsteady=UNSTEADY))
+    made.run_live(mutant(1), tests)
+    made.run_live(mutant(2), [0])
     assert [job["id"] for job in jobs] == ([1] if is_alone else [1, 2])
     queue.ended({"id": 1, "exit": 0, "kill_reason": "", "report": {}, "tests": 1, "seconds": 0.1})
     assert [job["id"] for job in jobs] == [1, 2]
@@ -336,7 +344,7 @@ def baseline() -> Baseline:
 
 
 def test_a_control_holds_for_some_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    controls, now = Controls(()), time.monotonic()
+    controls, now = Controls(), time.monotonic()
     controls.passed(KILLER, None)
     controls.passed_alone(0)
     assert not any(controls.due(test, None, timed_out=False) for test in (0, KILLER))

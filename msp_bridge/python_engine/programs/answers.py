@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .baseline import Baseline
@@ -22,7 +22,7 @@ class ToHost(NamedTuple):
 
 
 def answer_of(
-    baseline: Baseline, mutant: ScheduledMutant, verdict: Verdict, unsteady: Collection[int], *, live: bool, sound: bool
+    baseline: Baseline, mutant: ScheduledMutant, verdict: Verdict, *, live: bool, sound: bool
 ) -> MutantAnswer:
     """The message for the bridge. `live`: there is a live server; `sound`: see `MutantScheduler.is_sound`."""
     covering = baseline.covering(mutant.path, mutant.change.lines)
@@ -35,7 +35,7 @@ def answer_of(
         "id": mutant.request,
         "covered": None if baseline.unmeasured else sorted(covering),
         "static": static,
-        "unsteady": [baseline.tests[test] for test in sorted(unsteady)],
+        "unsteady": [baseline.tests[test] for test in sorted(baseline.unsteady)],
         "ran": joined(mutant.ran) if sound else None,
         "tried": None if fresh or verdict["status"] == "Killed" else sorted(mutant.tried),
         **verdict,

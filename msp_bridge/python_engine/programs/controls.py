@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 from .dependencies import joined
 from .endings import reject_fault
@@ -43,15 +43,13 @@ Files = frozenset[str] | None  # of tests; None: all
 class Controls:
     """The states of the tests of one baseline, by their indexes."""
 
-    def __init__(self, unsteady: Collection[int]) -> None:
-        """`unsteady` are the tests that are known to be so."""
+    def __init__(self) -> None:
         self._kills: dict[int, int] = {}
         self._steady: dict[tuple[int, Files], float] = {}  # with the time of the last control (time.monotonic())
         self._passed_alone: dict[int, float] = {}  # isolated runs
         self.needs_files: set[int] = set()  # have failed where not all test files were collected
         self._loaded: set[int] = set()  # have been run under load
         self.fails_alone: set[int] = set()  # have failed alone, and were not measured alone before
-        self.unsteady = set(unsteady)  # have passed alone and failed alone
 
     def due(self, test: int, files: Files, *, timed_out: bool) -> bool:
         """Count one more kill by `test`; whether it needs a control in a process that has collected `files`.
@@ -61,7 +59,7 @@ class Controls:
         kills = self._kills[test] = self._kills.get(test, 0) + 1
         alone = NEVER if files is not None or timed_out else self._passed_alone.get(test, NEVER)
         known = max(self._steady.get((test, files), NEVER), alone) > time.monotonic() - HOLDS_S
-        return test in self.unsteady or not known or (kills > 1 and _is_power_of_four(kills))
+        return not known or (kills > 1 and _is_power_of_four(kills))
 
     def passed_alone(self, test: int) -> None:
         """An isolated run of `test` has passed."""
@@ -77,16 +75,16 @@ class Controls:
 
     def due_under_load(self, test: int, among: float, alone: float) -> bool:
         """Whether `test`, which takes so many seconds among others and alone, needs one under load; asked for once."""
-        due = test not in self._loaded | self.unsteady and min(among, alone) >= DISTURBED_S and alone <= AFFORDABLE_S
+        due = test not in self._loaded and min(among, alone) >= DISTURBED_S and alone <= AFFORDABLE_S
         self._loaded.add(test)
         return due
 
-    def failed(self, test: int, files: Files, *, passed_alone: bool) -> None:
-        """The control of `test` has failed; `passed_alone`: it has passed so, beside its controls."""
+    def failed(self, test: int, files: Files, *, passed_alone: bool) -> bool:
+        """The control of `test` has failed: whether it is unsteady. `passed_alone`: it has passed so in other runs."""
         if passed_alone or (test, files) in self._steady:
-            self.unsteady.add(test)
-        else:
-            (self.fails_alone if files is None else self.needs_files).add(test)
+            return True
+        (self.fails_alone if files is None else self.needs_files).add(test)
+        return False
 
 
 def _is_power_of_four(number: int) -> bool:

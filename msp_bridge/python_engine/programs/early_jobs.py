@@ -33,12 +33,12 @@ class EarlyJobs:
         self._facts: dict[str, FileFacts] = {}
         self._before: frozenset[str] = frozenset()  # the test files that it has collected
 
-    def ready(self, server: ServerProcess, started: Started, baseline: Baseline) -> None:
+    def ready(self, server: ServerProcess, started: Started) -> None:
         """Try it."""
         self.server, self._before = server, frozenset(started["before"])
         self._facts = {path: FileFacts.of(facts) for path, facts in started["files"].items()}
         self.trial = next(IDS)
-        self._jobs.run_collection(baseline, self.trial, server)
+        self._jobs.run_collection(self.trial, server)
 
     def tried(self, answer: Ended, baseline: Baseline) -> None:
         """Use it from now on, if its first job has collected all tests."""

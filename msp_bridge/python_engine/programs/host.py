@@ -116,7 +116,7 @@ class HostServer:
         """It is ready; or it holds nothing, and ends."""
         if started["do"] == "ready" and self._scheduler is not None:
             server.serves = True
-            self._scheduler.early.ready(server, started, self._scheduler.baseline)
+            self._scheduler.early.ready(server, started)
 
     def _start_early(self) -> None:
         """Where jobs are apart: it collects beside mutants. Without it, fresh processes do its jobs."""

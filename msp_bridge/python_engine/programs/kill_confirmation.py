@@ -80,7 +80,7 @@ class KillConfirmation:
         is_fresh = mutant.stage is Stage.FRESH
         mutant.from_fresh |= is_fresh
         is_enough = (is_fresh and mutant.in_order) or killer == mutant.tests[0]
-        if killer in self._controls.unsteady or not is_enough:
+        if self._is_unsteady(killer) or not is_enough:
             self._run_alone(mutant, killer)
         else:
             self._control(mutant, killer)
@@ -89,11 +89,11 @@ class KillConfirmation:
         """Run the killer once more, alone, with the mutant."""
         if self._live is not None and not mutant.from_fresh:
             mutant.stage = Stage.STEADY
-            self._jobs.run_live(self._way.baseline, mutant, [killer])
+            self._jobs.run_live(mutant, [killer])
             return
         mutant.stage = Stage.FRESH_STEADY
         mutant.files = None if mutant.in_order else self._way.baseline.files_of([killer])
-        self._jobs.run_fresh(self._way.baseline, mutant, [killer])
+        self._jobs.run_fresh(mutant, [killer])
 
     def actions(self) -> dict[Action, Callable[[ScheduledMutant], None]]:
         """The actions that are done here, with a mutant that a test has killed."""
@@ -126,7 +126,7 @@ class KillConfirmation:
             mutant.timed_out |= answer["kill_reason"] == "timeout"
             return Seen.FAILED_LATE if self._may_be_late(mutant, killer) else Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):
-            return Seen.UNSTEADY_PASSED if killer in self._controls.unsteady else Seen.PASSED
+            return Seen.UNSTEADY_PASSED if self._is_unsteady(killer) else Seen.PASSED
         self._controls.passed(killer, mutant.files)
         self._late.discard(self._way.baseline.tests[killer])
         self._ran_without[killer, mutant.files] = mutant.ran[-1]
@@ -137,7 +137,7 @@ class KillConfirmation:
                 self._way.baseline = self._way.baseline.with_runs_alone({killer: answer["seconds"]})
         if mutant.stage is Stage.CONTROL and self._is_due_under_load(killer, report["seconds"]):
             return Seen.DUE_UNDER_LOAD
-        unconfirmed = killer in self._controls.unsteady and mutant.confirmations < CONFIRMATIONS
+        unconfirmed = self._is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
         return Seen.UNCONFIRMED if unconfirmed else Seen.PASSED
 
     def _may_be_late(self, mutant: ScheduledMutant, killer: int) -> bool:
@@ -173,6 +173,8 @@ class KillConfirmation:
         """`alone`: what the test takes then, where that is known; it pays for all that is done once."""
         baseline = self._way.baseline
         among = baseline.durations[test] if alone is None or baseline.is_timed(test) else alone
+        if self._is_unsteady(test):
+            return False
         return self._controls.due_under_load(test, among, among if alone is None else alone)
 
     def _runs_in_fork(self, mutant: ScheduledMutant) -> bool:
@@ -187,6 +189,9 @@ class KillConfirmation:
         self._way.baseline = replace(baseline, set_up=longer(baseline.set_up, report, seconds))
         if were_short(baseline.set_up, self._way.baseline.set_up):
             self._note()
+
+    def _is_unsteady(self, test: int) -> bool:
+        return test in self._way.baseline.unsteady
 
     def needs_others(self, test: int) -> bool:
         """Whether a test fails alone, as far as is known."""
@@ -208,7 +213,7 @@ class KillConfirmation:
     def _control(self, mutant: ScheduledMutant, killer: int) -> None:
         if self.needs_others(killer):
             self._after_failed_control(mutant, killer)
-        elif self._controls.due(killer, mutant.files, timed_out=mutant.timed_out):
+        elif self._controls.due(killer, mutant.files, timed_out=mutant.timed_out) or self._is_unsteady(killer):
             self._run_control(mutant, killer, loaded=False)
         elif self._is_due_under_load(killer):
             self._run_control(mutant, killer, loaded=True)
@@ -218,16 +223,16 @@ class KillConfirmation:
     def _run_control(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
         mutant.stage = Stage.LOADED if loaded else Stage.CONTROL
         if self._runs_in_fork(mutant):
-            self._jobs.run_live(self._way.baseline, mutant, [killer], mutated=False, loaded=loaded)
+            self._jobs.run_live(mutant, [killer], mutated=False, loaded=loaded)
         else:
-            self._jobs.run_fresh(self._way.baseline, mutant, [killer], mutated=False, loaded=loaded)
+            self._jobs.run_fresh(mutant, [killer], mutated=False, loaded=loaded)
 
     def _fails_without(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
         baseline = self._way.baseline
         passed_alone = loaded or (mutant.files is None and killer in baseline.alone)
-        self._controls.failed(killer, mutant.files, passed_alone=passed_alone)
-        if self._controls.unsteady > baseline.unsteady:
-            self._way.baseline = baseline.with_unsteady(self._controls.unsteady)
+        unsteady = self._controls.failed(killer, mutant.files, passed_alone=passed_alone)
+        if unsteady and killer not in baseline.unsteady:
+            self._way.baseline = baseline.with_unsteady([killer])
             self._note()
         if loaded:
             self._confirm(mutant, killer)
@@ -240,7 +245,7 @@ class KillConfirmation:
 
     def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""
-        if killer in self._controls.unsteady:
+        if self._is_unsteady(killer):
             self._without(mutant, killer)
         elif mutant.in_order and mutant.confirmations:  # it needs others before it, and failed after them twice
             self._control_suite(mutant, killer)
@@ -255,7 +260,7 @@ class KillConfirmation:
             self._killed(mutant, killer)
         else:
             mutant.stage = Stage.SUITE_CONTROL
-            self._jobs.run_fresh(self._way.baseline, mutant, None, mutated=False)
+            self._jobs.run_fresh(mutant, None, mutated=False)
 
     def _without(self, mutant: ScheduledMutant, killer: int) -> None:
         """Test the mutant again without a test whose failure says nothing."""

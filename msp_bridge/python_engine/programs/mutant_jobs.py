@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from .baseline import Baseline, Survivor
 from .channel import TargetPlan
-from .controls import Controls, Files
+from .controls import Files
 from .file_edit import FileEdit
 from .fork_servers import Servers
 from .job_queue import JobQueue, Kind, Queued
@@ -106,21 +106,15 @@ class MutantJobs:
     """
 
     def __init__(
-        self,
-        plan: TargetPlan,
-        servers: Servers,
-        parts: Collection[str],
-        controls: Controls,
-        queue: JobQueue,
+        self, plan: TargetPlan, servers: Servers, parts: Collection[str], queue: JobQueue, known: Callable[[], Baseline]
     ) -> None:
-        """`parts` are what each job has for itself."""
-        self._plan, self._controls, self._queue = plan, controls, queue
+        """`parts` are what each job has for itself. `known`: what is known of the tests now."""
+        self._plan, self._queue, self._known = plan, queue, known
         self._live, self._fresh, self._session = servers
         self._parts = sorted(parts)
 
     def run_live(
         self,
-        baseline: Baseline,
         mutant: ScheduledMutant,
         tests: list[int],
         *,
@@ -135,15 +129,15 @@ class MutantJobs:
         job: JobMessage = {"id": mutant.request, "work": "mutant", "tests": tests, "counts": counts}
         if mutated:
             job["edit"] = mutant.edit
-        if mutated and mutant.path in baseline.facts:
+        if mutated and mutant.path in self._known().facts:
             job["segment"] = mutant.change.segment
-        job |= self._limits(baseline, mutant if mutated else None, tests)
+        job |= self._limits(mutant if mutated else None, tests)
         self._submit(self._live, job, mutant.batch, tests, loaded=loaded)
 
-    def run_isolated(self, baseline: Baseline, id: int, test: int, batch: int) -> None:
+    def run_isolated(self, id: int, test: int, batch: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
         job: JobMessage = {"id": id, "work": "measure", "tests": [test]}
-        self._submit(self._live, job | self._limits(baseline, None, [test]), batch, [test])
+        self._submit(self._live, job | self._limits(None, [test]), batch, [test])
 
     def run_probe(self, id: int, tests: list[int]) -> None:
         """Note the lines that `tests` run, in a fork of the collected session, for some seconds at most."""
@@ -152,7 +146,6 @@ class MutantJobs:
 
     def run_fresh(
         self,
-        baseline: Baseline,
         mutant: ScheduledMutant,
         only: Sequence[int] | None,
         early: ServerProcess | None = None,
@@ -164,7 +157,7 @@ class MutantJobs:
 
         It collects the mutant's `files`. `early`: the server that has done a part of it.
         """
-        job: JobMessage = {"id": mutant.request, "work": "mutant"}
+        baseline, job = self._known(), JobMessage(id=mutant.request, work="mutant")
         job["only"] = None if only is None else [baseline.tests[test] for test in only]
         job["files"] = None if mutant.files is None else sorted(mutant.files)
         left_out = {*baseline.failing, *mutant.left_out}
@@ -174,34 +167,31 @@ class MutantJobs:
             job["edit"] = mutant.edit
         if early is not None and mutant.is_early:
             job["segment"] = mutant.change.segment
-        job |= self._limits(baseline, mutant if mutated else None, only, baseline.collecting)
+        job |= self._limits(mutant if mutated else None, only, collects=True)
         session = self._session
         if baseline.unmeasured or baseline.fork_unsafe or (session is not None and session.is_old):
             session = None  # a fork of less may be the truth
         self._submit(early or session or self._fresh, job, mutant.batch, tests, loaded=loaded)
 
-    def run_collection(self, baseline: Baseline, id: int, early: ServerProcess) -> None:
+    def run_collection(self, id: int, early: ServerProcess) -> None:
         """Collect all tests, and run none, in a fork of the early server."""
         job: JobMessage = {"id": id, "work": "measure", "tests": []}
-        self._submit(early, job | self._limits(baseline, None, [], baseline.collecting), 0, [])
+        self._submit(early, job | self._limits(None, [], collects=True), 0, [])
 
     def _limits(
-        self,
-        baseline: Baseline,
-        mutant: ScheduledMutant | None,
-        tests: Sequence[int] | None,
-        collecting: float | None = None,
+        self, mutant: ScheduledMutant | None, tests: Sequence[int] | None, *, collects: bool = False
     ) -> JobMessage:
-        """For `tests`, or the whole suite, after a collection of so many seconds, if any; for a mutant or none."""
+        """For `tests`, or the whole suite, with a mutant or none. `collects`: after a collection of the tests."""
+        baseline = self._known()
         tests = range(len(baseline.tests)) if tests is None else tests
         durations = [baseline.durations[test] if baseline.is_timed(test) else UNMEASURED_S for test in tests]
+        seconds = sum(durations) + (baseline.collecting if collects else 0.0)
         if mutant is None:  # the longest test has paid for what these may have to set up
-            seconds = sum(durations) + max(baseline.durations, default=0.0) + (collecting or 0.0)
-            return limits_without(self._plan, seconds)
+            return limits_without(self._plan, seconds + max(baseline.durations, default=0.0))
         mutant.set_up, mutant.guessed = baseline.set_up, not all(map(baseline.is_timed, tests))
         longest = max(durations, default=0.0)
-        each = durations if collecting is None else [longest + collecting, longest]
-        return limits_of_mutant(self._plan, sum(durations) + (collecting or 0.0), each, baseline.set_up)
+        each = [longest + baseline.collecting, longest] if collects else durations
+        return limits_of_mutant(self._plan, seconds, each, baseline.set_up)
 
     def _submit(
         self, server: ServerProcess | None, job: JobMessage, batch: int, tests: Sequence[int], *, loaded: bool = False
@@ -211,7 +201,7 @@ class MutantJobs:
         job |= {"do": "run", "parts": self._parts}
         if loaded:
             job["limit"] *= LOAD_FACTOR
-        alone = len(tests) == 1 and tests[0] in self._controls.unsteady
+        alone = len(tests) == 1 and tests[0] in self._known().unsteady
 
         def start(guarded: bool) -> None:
             server.channel.send(job | {"guarded": guarded})

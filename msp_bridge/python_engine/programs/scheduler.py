@@ -67,10 +67,9 @@ class MutantScheduler:
         self._mutants: dict[int, ScheduledMutant] = {}
         self._isolated = IsolatedRuns(jobs, self._run_isolated)
         self._questions: dict[int, Callable[[], Mapping[str, object]]] = {}  # wait for isolated runs, for no mutant
-        self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue(sharing, jobs)
-        self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
-        self._confirmation = KillConfirmation(self, self._jobs, self._controls, host, self._live)
+        self._jobs = MutantJobs(plan, servers, parts, self._queue, lambda: self.baseline)
+        self._confirmation = KillConfirmation(self, self._jobs, Controls(), host, self._live)
         self._actions: dict[Action, Callable[[ScheduledMutant], None]] = {
             **self._confirmation.actions(),
             Action.ANSWER: lambda mutant: self._answer(mutant, mutant.verdict),
@@ -124,7 +123,7 @@ class MutantScheduler:
 
     def complete(self, baseline: Baseline) -> None:
         """All tests are measured: `baseline`."""
-        self.baseline = baseline.with_unsteady(self._controls.unsteady | baseline.unsteady)
+        self.baseline = baseline.with_unsteady(self.baseline.unsteady)
         self._unmeasured.complete(baseline)
         for mutant in self._waiting(Stage.UNMEASURED):
             self._route(mutant)
@@ -182,7 +181,7 @@ class MutantScheduler:
     def is_sound(self) -> bool:
         """Whether each verdict is that of tests which pass in a fork, alone as among others."""
         baseline = self.baseline
-        odd = baseline.failing or baseline.fork_unsafe or baseline.order_dependent or self._controls.unsteady
+        odd = baseline.failing or baseline.fork_unsafe or baseline.order_dependent or baseline.unsteady
         return self._live is not None and not odd and not baseline.unmeasured
 
     def stop(self, requests: Sequence[int]) -> None:
@@ -302,7 +301,7 @@ class MutantScheduler:
         mutant.stage, mutant.tests = Stage.SUITE, tests
         self.baseline = self._survivors.paid(self.baseline, mutant)
         COUNTS[IN_SUITE].reset()
-        self._jobs.run_live(self.baseline, mutant, tests, counts=IN_SUITE)
+        self._jobs.run_live(mutant, tests, counts=IN_SUITE)
 
     def tell(self) -> None:
         """Say how far the run of a long suite has come that is the only one, if there is one."""
@@ -335,8 +334,8 @@ class MutantScheduler:
         tests = self._queue.without_effects(tests) or tests  # the others follow if it survives these
         mutant.tried.update(tests)
         last = self._likely.last(self.baseline, mutant)  # first, and unsteady tests last
-        mutant.tests = sorted(tests, key=lambda test: (test in self._controls.unsteady, test != last))
-        self._jobs.run_live(self.baseline, mutant, mutant.tests)
+        mutant.tests = sorted(tests, key=lambda test: (test in self.baseline.unsteady, test != last))
+        self._jobs.run_live(mutant, mutant.tests)
 
     def start_fresh(self, mutant: ScheduledMutant) -> None:
         """Run likely killers in a process that imports everything; without any, the tests that are left."""
@@ -355,7 +354,7 @@ class MutantScheduler:
         if not likely and left == []:
             self._answer_known(mutant)
             return
-        self._jobs.run_fresh(self.baseline, mutant, likely or left, self.early.take(self.baseline, mutant))
+        self._jobs.run_fresh(mutant, likely or left, self.early.take(self.baseline, mutant))
 
     def _start_in_order(self, mutant: ScheduledMutant) -> None:
         """Run all tests in a fresh process: after the likely killers passed there, or one did alone."""
@@ -364,7 +363,7 @@ class MutantScheduler:
 
     def _run_isolated(self, id: int, test: int) -> None:
         batch = max((mutant.batch for mutant in self._waiting(Stage.ISOLATED)), default=0)
-        self._jobs.run_isolated(self.baseline, id, test, batch)
+        self._jobs.run_isolated(id, test, batch)
 
     def _on_isolated_run(self, answer: Ended) -> None:
         """One test was run alone."""
@@ -390,5 +389,4 @@ class MutantScheduler:
 
     def _answer(self, mutant: ScheduledMutant, verdict: Verdict) -> None:
         del self._mutants[mutant.request]
-        unsteady, live = self._controls.unsteady, self._live is not None
-        self._send(answer_of(self.baseline, mutant, verdict, unsteady, live=live, sound=self.is_sound))
+        self._send(answer_of(self.baseline, mutant, verdict, live=self._live is not None, sound=self.is_sound))
