@@ -71,7 +71,6 @@ class Host:
     _pending: dict[int, contextvars.Context] = field(factory=dict, init=False)  # questions, each with its request's
     waiting: set[int] = field(factory=set, init=False)  # questions about mutants that wait for the measurement
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
-    _plan: TestPlan = field(init=False)  # of the last preparation
 
     @classmethod
     async def start(
@@ -122,7 +121,7 @@ class Host:
         `changed` are the files of `sandbox` that have changed since the last time.
         `root` is the project's: remedies are commands that are typed there.
         """
-        self._plan, self.is_prepared = plan, False
+        self.is_prepared = False
         # Its phases belong to the request that prepares it, not to the one that started the process.
         context = contextvars.copy_context()
         self._process.on_notice = lambda notice: context.run(self._notice, notice)
@@ -134,9 +133,8 @@ class Host:
             async with asyncio.timeout(plan.baseline_timeout_s):
                 answer = await self._process.ask(question)
         except TimeoutError:
-            raise self._hangs(
-                f"the tests have not ended within {plan.baseline_timeout_s:.0f} s, without any mutant"
-            ) from None
+            problem = f"the tests have not ended within {plan.baseline_timeout_s:.0f} s, without any mutant"
+            answer = {"error": problem, "kind": "timeout"}
         finally:
             self.restarts = False
         if "errno" in answer:
@@ -299,16 +297,13 @@ class Host:
         if (remedy := elsewhere(answer.get("kind"), plan.python)) is not None:
             return ToolError(answer["error"], remedy)
         if answer.get("kind") == "timeout":
-            return self._hangs(answer["error"])
+            remedy = f"see which test hangs (`python -m pytest -v`) and fix it, or {plan.remedy}"
+            return BaselineError(answer["error"], remedy)
         if answer.get("kind") in (None, "none"):
             return ToolError(answer["error"], plan.remedy if "kind" in answer else None)
         output = answer.get("output", "")
         remedy = remedy_of(f"{answer['error']}\n{output}", plan, root) or f"fix it, or {plan.remedy}"
         return BaselineError(answer["error"], remedy, answer.get("failing", ()), output)
-
-    def _hangs(self, problem: str) -> BaselineError:
-        remedy = f"see which test hangs (`python -m pytest -v`) and fix it, or {self._plan.remedy}"
-        return BaselineError(problem, remedy)
 
     def _result(self, mutant: Mutant, message: Answer) -> Result | None:
         if message["status"] == "stale":

@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from hashlib import blake2b
 from importlib.metadata import Distribution, distributions
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -36,7 +37,7 @@ def surroundings(root: str) -> dict[str, Any]:
             trees.update(tree)
     for path in sys.path:
         real = os.path.realpath(path)
-        if not path or _is_within(real, root) or is_of_python(real):
+        if not path or Path(real).is_relative_to(root) or is_of_python(real):
             continue
         if os.path.basename(real) in SITES:
             files.update(_loose(real, root))
@@ -52,7 +53,7 @@ def surroundings(root: str) -> dict[str, Any]:
         "packages": sorted(packages, key=json.dumps),
         "files": files,
     }
-    return {"values": values, "trees": sorted(tree for tree in trees if not _is_within(tree, root))}
+    return {"values": values, "trees": sorted(tree for tree in trees if not Path(tree).is_relative_to(root))}
 
 
 def _origin(found: Distribution, root: str) -> tuple[Any, list[str]]:
@@ -67,7 +68,7 @@ def _origin(found: Distribution, root: str) -> tuple[Any, list[str]]:
     if noted["dir_info"].get("editable"):
         return "editable", [directory]
     # A copy, of no version that means anything. That of the project itself is never tested.
-    return ["copy", "" if _is_within(directory, root) else _digest(found.read_text("RECORD") or "")], []
+    return ["copy", "" if Path(directory).is_relative_to(root) else _digest(found.read_text("RECORD") or "")], []
 
 
 def _loose(site: str, root: str) -> dict[str, str]:
@@ -81,10 +82,6 @@ def _loose(site: str, root: str) -> dict[str, str]:
             except OSError:
                 found[name] = ""
     return found
-
-
-def _is_within(path: str, root: str) -> bool:
-    return path == root or path.startswith(root + os.sep)
 
 
 def _digest(content: str | bytes) -> str:
