@@ -174,7 +174,8 @@ class PythonEngine:
 
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
         """Implement `KnowsReach`."""
-        return self._slot.ran_alone
+        host = self._slot.host
+        return {} if host is None else host.ran_alone
 
     def prepare_ahead(self, plan: AskPlan) -> None:
         """Begin to bring the host up to date with the files, for the request that is likely to come; see above."""

@@ -28,7 +28,7 @@ from pathlib import Path
 from msp_bridge.adapter import AskRanAlone, Project, Reach
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
-from msp_bridge.model import Mutant, Ran, Result
+from msp_bridge.model import Mutant, Result
 from msp_bridge.notices import Notice, Remark
 from msp_bridge.python_engine.host import Host, Interrupted
 from msp_bridge.python_engine.plan import TestPlan
@@ -114,7 +114,7 @@ class HostSlot:
 
     async def finish_measuring(self, plan: TestPlan) -> None:
         """Wait until the present host, if any, has measured all tests. Raises ToolError where that fails."""
-        host = self._host
+        host = self.host
         if host is not None:
             with suppress(ProcessEnded):  # the next request starts another
                 if host.is_measuring:
@@ -137,23 +137,19 @@ class HostSlot:
                     return found
 
     @property
-    def _host(self) -> Host | None:
+    def host(self) -> Host | None:
+        """The present one, if any."""
         return None if self._warm is None else self._warm.process.current
 
     @property
     def waiting(self) -> int:
         """How many mutants need no job: they wait until all tests are measured."""
-        return 0 if self._host is None else min(len(self._host.waiting), MOST_WAITING)
-
-    @property
-    def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
-        """Implement `KnowsReach`."""
-        return {} if self._host is None else self._host.ran_alone
+        return 0 if self.host is None else min(len(self.host.waiting), MOST_WAITING)
 
     @property
     def notices(self) -> Collection[Notice]:
         """The present host's, if any, for each request, and what was not followed in this one."""
-        return [*(() if self._host is None else self._host.notices), *self._remarks]
+        return [*(() if self.host is None else self.host.notices), *self._remarks]
 
     def _is_touched(self, path: str) -> bool:
         if self._warm is None or path in self._unfollowed:
@@ -169,7 +165,7 @@ class HostSlot:
 
     async def prepares_in_vain(self) -> bool:
         """Whether all tests are being run without a mutant, for files that have changed since."""
-        if self._warm is None or self._host is None or not self._host.restarts:
+        if self._warm is None or self.host is None or not self.host.restarts:
             return False
         return bool(await in_thread(self._warm.sandbox.changed))
 

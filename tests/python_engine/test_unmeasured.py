@@ -112,7 +112,7 @@ async def test_a_failing_test_is_told_also_where_it_is_measured_in_vain_after_th
                 left.append(item)
                 if sum(isinstance(each, Result) for each in left) == len(mutants) and not end.exists():
                     end.touch()
-                    await until(lambda: not slot._host.is_prepared)
+                    await until(lambda: not slot.host.is_prepared)
         assert {each.status for each in left if isinstance(each, Result)} == {Status.KILLED}
         assert [notice.test for notice in left if isinstance(notice, FailingTest)] == ["tests/test_m.py::test_text"]
 
