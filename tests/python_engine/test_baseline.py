@@ -89,6 +89,14 @@ def test_of_a_test_that_was_interrupted_some_lines_are_known_and_no_time() -> No
     assert (known.durations[:2], known.unmeasured) == ([0.5, 0.2], 0b0011)
 
 
+@pytest.mark.parametrize("name", ["alone", "order_dependent", "fork_unsafe", "unsteady"])
+def test_what_is_known_of_a_test_is_known_of_it_by_another_number(name: str) -> None:
+    moved = replace(baseline(), **{name: frozenset({0, 1})}).of_tests(["test_other", "test_area", "test_whole"])
+    assert getattr(moved, name) == {1, 2}
+    moved = replace(baseline(), **{name: frozenset({0, 2})}).of_tests(["test_other", "test_area", "test_whole"])
+    assert getattr(moved, name) == {2}
+
+
 def test_an_edit_makes_what_was_known_unknown() -> None:
     known = baseline().knowing(FUNCTIONS, RAN)
     assert known.edited("box.py", None, {}, 0).unknown_alone == [0, 1, 2, 3]

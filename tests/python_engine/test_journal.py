@@ -79,6 +79,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a directory is made": lambda copy: (copy / "x/y/z").mkdir(parents=True),
     "a directory is made unreadable": lambda copy: unreadable(copy / "package"),
     "a link points elsewhere": lambda copy: ((copy / "link").unlink(), (copy / "link").symlink_to("b")),
+    "a link to a directory is made": lambda copy: (copy / "new").symlink_to("package"),
     "a file becomes a directory": lambda copy: into_directory(copy / "a"),
     "a directory becomes a file": lambda copy: into_file(copy / "package"),
 }

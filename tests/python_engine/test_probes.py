@@ -30,9 +30,9 @@ def probes(jobs: Any) -> Probes:
     return Probes(LikelyTests(TESTS, {"tests/test_m.py": "import m"}), jobs)
 
 
-def ended(durations: dict[int, float] | None) -> Any:
+def ended(durations: dict[int, float] | None, kill_reason: str = "") -> Any:
     report = None if durations is None else {"durations": durations, "failing": {}}
-    return {"report": report, "kill_reason": ""}
+    return {"report": report, "kill_reason": kill_reason}
 
 
 def test_tests_that_there_was_no_time_for_are_measured_by_the_next_job() -> None:
@@ -46,6 +46,15 @@ def test_tests_that_there_was_no_time_for_are_measured_by_the_next_job() -> None
     before.ended(ended(None), unknown())  # one of them ends the process
     before.start(unknown(), MUTANT)
     assert jobs.ran == [[*range(AT_ONCE)], [*range(2, AT_ONCE + 2)], [*range(AT_ONCE + 2, 2 * AT_ONCE + 2)]]
+
+
+def test_tests_of_a_job_that_was_stopped_are_measured_by_the_next() -> None:
+    jobs = Jobs()
+    before = probes(jobs)
+    before.start(unknown(), MUTANT)
+    before.ended(ended(None, "stopped"), unknown())
+    before.start(unknown(), MUTANT)
+    assert jobs.ran == [[*range(AT_ONCE)]] * 2
 
 
 def test_of_one_function_no_more_are_measured_so_than_are_likely() -> None:

@@ -119,6 +119,11 @@ class Trial:
             {"id": 1, "exit": -9, "kill_reason": "timeout", "report": None, "tests": ended, "seconds": 9.0}
         )
 
+    def stopped(self, id: int) -> None:
+        """This job was killed, as it was to be."""
+        killed: Any = {"id": id, "exit": -9, "kill_reason": "stopped", "report": None, "tests": 0, "seconds": 0.1}
+        self.scheduler.receive(killed)
+
     def close(self) -> None:
         """End the busy processes, which a job under load has beside it."""
         self.scheduler.end()
@@ -137,12 +142,47 @@ def test_what_follows(stage: Stage, seen: Seen) -> None:
             assert trial.sent == []
 
 
-def test_a_test_that_the_measurement_has_found_to_be_unsteady_is_taken_as_such() -> None:
-    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
+@pytest.mark.parametrize(
+    ("before", "measured"), [(frozenset(), UNSTEADY), (UNSTEADY, frozenset())], ids=["measurement", "mutants before"]
+)
+def test_a_test_that_was_found_to_be_unsteady_is_taken_as_such(
+    before: frozenset[int], measured: frozenset[int]
+) -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, before)) as trial:
         trial.mutant.tests = [KILLER]
-        trial.scheduler.complete(replace(baseline(), unsteady=UNSTEADY))
+        trial.scheduler.complete(replace(baseline(), unsteady=measured))
         trial.ends(Seen.FAILED)
         assert trial.mutant.stage is Stage.STEADY
+
+
+def test_a_stop_answers_what_has_not_begun_at_once_and_all_else_when_it_is_gone() -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
+        asked = mutant(1)
+        for request in (2, 3):  # the third one waits: two jobs run at once
+            trial.scheduler.test(request, asked.edit, asked.change, 0)
+        trial.scheduler.stop([1, 3])
+        assert [(answer["id"], answer["status"]) for answer in trial.answers] == [(3, "stopped")]
+        trial.stopped(1)
+        assert [(answer["id"], answer["status"]) for answer in trial.answers] == [(3, "stopped"), (1, "stopped")]
+
+
+def test_runs_for_no_mutant_that_are_stopped_are_made_again_when_somebody_waits_for_them() -> None:
+    """One has begun, and the other has not; of the probes, too."""
+    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
+        scheduler, isolated = trial.scheduler, trial.scheduler._isolated
+        probes = scheduler._unmeasured.probes
+        trial.sent.clear()
+        isolated.want([0, 1, 2])
+        probes.start(replace(baseline(), unmeasured=0b111, durations=[0.1] * 3), trial.mutant)
+        assert [job["tests"] for job in trial.sent] == [[2]]
+        scheduler.stop([1])
+        assert probes.id is None
+        trial.stopped(1)
+        trial.stopped(-3)
+        assert scheduler.idle
+        trial.sent.clear()
+        isolated.want([0, 1, 2])
+        assert sorted(job["tests"] for job in trial.sent) == [[1], [2]]
 
 
 def test_an_unsteady_killer_of_a_fresh_process_that_passes_alone_is_left_out_there() -> None:

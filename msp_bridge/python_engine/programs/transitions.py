@@ -33,7 +33,7 @@ class Action(enum.Enum):
     ANSWER = "answer with the verdict as it is"
     SURVIVED = "look for other tests"
     RECORD = "answer, and note that the whole suite passes with the mutant"
-    FRESH = "run all tests in a fresh process, but for those that fail without a mutant"
+    FRESH = "run all tests in a fresh process, but for each that fails without a mutant"
     CONFIRM = "confirm a kill: STEADY, or FRESH_STEADY in a fresh process, or CONTROL"
     CONTROL = "run the killer alone without the mutant, if that is due: CONTROL"
     LOADED = "run it once more so, under load: LOADED"
