@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.faulty_servers import Served, served
-from support.kits import KITS, MUTMUT, PYTHON_KITS, Kit, with_files
+from support.kits import MUTMUT, PYTHON_KITS, Kit, each_kit, with_files
 from support.msp_client import Client, Refused
 from support.mutmut_trial import PACKAGE, Trial
 from support.places import bound, mounted, remount
@@ -17,7 +17,6 @@ from support.servers import launched
 from msp_bridge.adapter import Status
 from msp_bridge.testing import TreeState
 
-each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
 RIGHT = {"steady": "Killed"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.faulty_servers import served
-from support.kits import KITS, Kit
+from support.kits import Kit, each_kit
 from support.mutmut_trial import PACKAGE, Trial
 from support.servers import mutants_of
 
@@ -16,7 +16,6 @@ from msp_bridge.adapter import Status
 from msp_bridge.python_engine import host_slot
 from msp_bridge.testing import TreeState
 
-each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
 HARMS = ("steady", "slow", "leave", "flood")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.faulty_servers import served
-from support.kits import KITS, PYTHON_KITS, Kit
+from support.kits import KITS, PYTHON_KITS, Kit, each_kit
 
 from msp_bridge.errors import ToolError
 from msp_bridge.testing import RunningProcesses, TreeState
@@ -15,7 +15,6 @@ from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
 
-each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
 ENDLESS = [
     *(("at import", kit) for kit in PYTHON_KITS),
     *(("in a test", kit) for kit in KITS),  # StrykerJS, which has one limit for both, is asked once

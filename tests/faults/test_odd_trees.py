@@ -3,15 +3,13 @@
 import os
 from pathlib import Path
 
-import pytest
 from support.faulty_servers import served
-from support.kits import KITS, MUTMUT, Kit
+from support.kits import MUTMUT, Kit, each_kit
 from support.places import bound
 from support.servers import mutants_of
 
 from msp_bridge.testing import TreeState
 
-each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
 RIGHT = {"steady": "Killed"}
 ODD = [
     "with space",

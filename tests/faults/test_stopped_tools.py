@@ -6,13 +6,10 @@ import signal
 from pathlib import Path
 
 import psutil
-import pytest
 from support.faulty_servers import Served, served
-from support.kits import KITS, NICE, Kit
+from support.kits import NICE, Kit, each_kit
 from support.msp_client import LONG
 from support.servers import LOOK
-
-each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
 
 
 def signal_tools(there: Served, number: int) -> int:

@@ -93,15 +93,19 @@ class Edits:
         else:
             file.write_bytes(content)
 
+    def _code(self) -> tuple[Path, list[str], list[ast.FunctionDef]]:
+        """A file with code, its lines, and its functions."""
+        file = self._chance.choice(self._files(".py"))
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+        nodes = ast.walk(ast.parse("".join(lines)))
+        return file, lines, [node for node in nodes if isinstance(node, ast.FunctionDef)]
+
     def _number(self) -> str:
         """A number in a function, of the code or of the tests, is another one."""
-        file = self._chance.choice(self._files(".py"))
-        text = file.read_text("utf-8")
-        lines = text.splitlines(keepends=True)
+        file, lines, functions = self._code()
         numbers = [
             node
-            for function in ast.walk(ast.parse(text))
-            if isinstance(function, ast.FunctionDef)
+            for function in functions
             for node in ast.walk(function)
             if isinstance(node, ast.Constant) and type(node.value) is int and lines[node.lineno - 1].isascii()
         ]
@@ -115,13 +119,8 @@ class Edits:
 
     def _line(self) -> str:
         """A function is longer by a line."""
-        file = self._chance.choice(self._files(".py"))
-        lines = file.read_text("utf-8").splitlines(keepends=True)
-        bodies = [
-            function.body[0]
-            for function in ast.walk(ast.parse("".join(lines)))
-            if isinstance(function, ast.FunctionDef) and function.body[0].lineno > function.lineno
-        ]
+        file, lines, functions = self._code()
+        bodies = [function.body[0] for function in functions if function.body[0].lineno > function.lineno]
         if not bodies:
             return self._module_level()
         first = self._chance.choice(bodies)
@@ -131,12 +130,10 @@ class Edits:
 
     def _without_statement(self) -> str:
         """A function does one thing less: other code may run then, in other tests."""
-        file = self._chance.choice(self._files(".py"))
-        lines = file.read_text("utf-8").splitlines(keepends=True)
+        file, lines, functions = self._code()
         statements = [
             node
-            for function in ast.walk(ast.parse("".join(lines)))
-            if isinstance(function, ast.FunctionDef)
+            for function in functions
             for node in ast.walk(function)
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr))
             and node.lineno == node.end_lineno

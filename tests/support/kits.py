@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from attrs import evolve, field, frozen
 
 from msp_bridge.isolation import namespaces
@@ -225,3 +226,4 @@ STRYKER_JS = Kit(
 )
 KITS = [MUTMUT, COSMIC_RAY, STRYKER_JS]
 PYTHON_KITS = [MUTMUT, COSMIC_RAY]  # whose tool is a package of the project's interpreter
+each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)

@@ -237,13 +237,12 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "disturbs_nothing[cosmic-ray]",
         # Both tools are found when they come, here and there; `test_mutmut_setup.py` and `test_cosmic_ray_discovery.py` name them.
         "named_with_its_remedy_and_found_later[cosmic-ray]",
-        "with_the_command_that_mends_it[mutmut-old]",
     ),
     "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_harmful_tests.py": ("cosmic-ray]", "stryker-js]"),
     # Many files are copied, looked at and copied again in `toolkit/test_sandbox.py`.
     "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]", "test_ten_thousand_files"),
-    "faults/test_stopped_tools.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_stopped_tools.py": ("cosmic-ray]",),
     "cluster/test_networks.py": ("test_a_slow_network",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
     "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
