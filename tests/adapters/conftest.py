@@ -11,6 +11,8 @@ import pytest
 from support.go_trees import PROGRAMS
 from support.net_trees import Scripted, scripted_dotnet
 
+from msp_bridge.toolkit import Isolation
+
 
 @pytest.fixture(scope="session")
 def pit_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -82,3 +84,12 @@ async def service() -> AsyncIterator[int]:
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     async with server:
         yield server.sockets[0].getsockname()[1]
+
+
+@pytest.fixture
+async def permitted(lasting: Path) -> None:
+    """Isolation with all its parts, where the test has not switched it off."""
+    isolation = Isolation.of("a tool", lasting, network=False)
+    await isolation.probe()
+    if os.environ.get("MSP_BRIDGE_ISOLATION") != "off" and len(isolation.parts) < 5:
+        pytest.skip(f"this machine permits no isolation: {isolation.description}")

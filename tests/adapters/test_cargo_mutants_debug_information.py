@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants.debug_information import without
-from support.rust_trees import copied
+from support.projects import copied
 
 
 @pytest.fixture

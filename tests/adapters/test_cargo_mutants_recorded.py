@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.cargo_mutants.listing import Sources, key_of
 from msp_bridge.adapters.cargo_mutants.outcomes import Outcomes
-from support.rust_trees import EXAMPLE, PROJECTS
+from support.projects import EXAMPLES, PROJECTS
 
 from msp_bridge.adapter import Mutant, Result, Status
 from msp_bridge.source import SourceText
 
-ROOT, RECORDED = EXAMPLE, PROJECTS / "rust_recorded"
+ROOT, RECORDED = EXAMPLES / "shop-rust", PROJECTS / "rust_recorded"
 OF_NEXTEST = """\
     Starting 4 tests across 1 binary
         PASS [   0.028s] (1/4) shop tests::an_apple_is_cheap

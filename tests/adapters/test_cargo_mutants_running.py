@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from support.adapters import discovered, refusal, results_of
-from support.rust_trees import adapter_on, copied, stand_in
+from support.adapters import discovered, project_at, refusal, results_of
+from support.projects import copied
+from support.rust_trees import adapter_on, stand_in
 
-from msp_bridge.adapter import BaselineError, Finding, Project, Status, ToolError
-from msp_bridge.toolkit import Isolation
+from msp_bridge.adapter import BaselineError, Finding, Status, ToolError
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
@@ -30,10 +30,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def script(root: Path, **entries: object) -> None:
     (root / "stand-in.json").write_text(json.dumps(entries))
-
-
-def project(root: Path, **fields: object) -> Project:
-    return Project(root=root, cache=root.parent / "cache", **fields)  # type: ignore[arg-type]
 
 
 async def test_statuses_and_details_are_those_of_the_outcomes(root: Path) -> None:
@@ -150,7 +146,7 @@ async def test_a_run_without_a_mutant_is_made_again_when_what_it_depends_on_has_
     root: Path, changed: str, runs: list[str]
 ) -> None:
     (root / "Cargo.lock").touch()
-    async with contextlib.aclosing(CargoMutants(project(root))) as adapter:
+    async with adapter_on(root, edited=True, jobs=1) as adapter:
         mutants = (await discovered(adapter))[:1]
         await results_of(adapter, mutants)
         (root.parent / "cargo-home").mkdir()
@@ -221,7 +217,7 @@ async def test_a_mutant_that_a_cancelled_run_left_in_the_copy_is_put_back_as_a_n
     script(root, hangs=True)
     file = root / "shop" / "src" / "lib.rs"
     os.utime(file, (0, 0))
-    async with contextlib.aclosing(CargoMutants(project(root))) as adapter:
+    async with adapter_on(root, edited=True, jobs=1) as adapter:
         mutants = (await discovered(adapter))[:1]
         async with contextlib.aclosing(adapter.test(mutants)) as results:
             await anext(results)
@@ -315,27 +311,27 @@ async def test_the_doctor_shows_the_versions_and_how_many_mutants(root: Path) ->
 
 
 def test_it_is_detected_in_packages_where_the_tool_is(root: Path, tmp_path: Path) -> None:
-    assert CargoMutants.detect(project(root)) is not None
-    assert CargoMutants.detect(project(root / "shop")) is not None
-    assert CargoMutants.detect(project(tmp_path)) is None
-    assert CargoMutants.detect(project(root, config_file=root / "mutants.toml")) is not None
-    assert CargoMutants.detect(project(root, config_file=root / "cosmic-ray.toml")) is None
-    assert "there is no Cargo.toml" in CargoMutants.absent(project(tmp_path)).text
+    assert CargoMutants.detect(project_at(root)) is not None
+    assert CargoMutants.detect(project_at(root / "shop")) is not None
+    assert CargoMutants.detect(project_at(tmp_path)) is None
+    assert CargoMutants.detect(project_at(root, config_file=root / "mutants.toml")) is not None
+    assert CargoMutants.detect(project_at(root, config_file=root / "cosmic-ray.toml")) is None
+    assert "there is no Cargo.toml" in CargoMutants.absent(project_at(tmp_path)).text
 
 
 def test_a_nested_member_is_left_to_its_workspace(root: Path, tmp_path: Path) -> None:
-    assert CargoMutants.detect(project(root, nested=True)) is not None
-    assert CargoMutants.detect(project(root / "shop", nested=True)) is None
-    assert CargoMutants.detect(project(root / "shop", nested=True, opened=tmp_path)) is None
+    assert CargoMutants.detect(project_at(root, nested=True)) is not None
+    assert CargoMutants.detect(project_at(root / "shop", nested=True)) is None
+    assert CargoMutants.detect(project_at(root / "shop", nested=True, opened=tmp_path)) is None
     manifest = root / "Cargo.toml"
     manifest.write_text(manifest.read_text().replace("[workspace]", '[workspace]\nexclude = ["tools"]'))
     (root / "tools" / "own").mkdir(parents=True)
     (root / "tools" / "own" / "Cargo.toml").write_text('[package]\nname = "own"\n')
-    assert CargoMutants.detect(project(root / "tools" / "own", nested=True)) is not None
+    assert CargoMutants.detect(project_at(root / "tools" / "own", nested=True)) is not None
     alone = tmp_path / "alone"
     alone.mkdir()
     (alone / "Cargo.toml").write_text('[package]\nname = "alone"\n')
-    assert CargoMutants.detect(project(alone, nested=True)) is not None
+    assert CargoMutants.detect(project_at(alone, nested=True)) is not None
 
 
 async def test_members_are_found_where_the_user_opened_only_a_part_of_their_workspace(root: Path) -> None:
@@ -358,11 +354,11 @@ def test_without_the_tool_only_its_configuration_makes_it_detected(
 ) -> None:
     stand_in(tmp_path, monkeypatch, installed=False)
     root = copied("rust_stand_in", tmp_path)
-    assert CargoMutants.detect(project(root)) is None
-    assert CargoMutants.absent(project(root)).remedy == "cargo install --locked cargo-mutants"
+    assert CargoMutants.detect(project_at(root)) is None
+    assert CargoMutants.absent(project_at(root)).remedy == "cargo install --locked cargo-mutants"
     (root / ".cargo").mkdir()
     (root / ".cargo" / "mutants.toml").touch()
-    assert CargoMutants.detect(project(root)) is not None
+    assert CargoMutants.detect(project_at(root)) is not None
 
 
 async def test_mutants_are_listed_again_only_when_a_file_has_changed(root: Path) -> None:
@@ -385,27 +381,13 @@ async def test_mutants_are_listed_again_only_when_a_file_has_changed(root: Path)
         assert len(log.read_text().splitlines()) == 3
 
 
-async def test_a_mutant_of_a_file_that_was_edited_gets_no_result(root: Path) -> None:
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-    file = root / "shop" / "src" / "lib.rs"
-    file.write_text("// first\n" + file.read_text())
-    async with adapter_on(root) as adapter:
-        results = await results_of(adapter, mutants)
-    assert {result.mutant.path for result in results} == {"stock/src/lib.rs"}
-
-
 @pytest.fixture
-async def permitted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Isolation with all its parts."""
+def unrestricted(permitted: None, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all parts of isolation."""
     monkeypatch.delenv("MSP_BRIDGE_ISOLATION")
-    isolation = Isolation.of("a tool", root, network=False)
-    await isolation.probe()
-    if not isolation.is_on or len(isolation.parts) < 5:
-        pytest.skip(f"this machine permits no isolation: {isolation.description}")
 
 
-@pytest.mark.usefixtures("permitted")
+@pytest.mark.usefixtures("unrestricted")
 @pytest.mark.parametrize(
     ("count", "configuration"),
     [(1, ""), (12, ""), (12, "copy_vcs = true")],
@@ -425,7 +407,7 @@ async def test_what_tests_write_into_the_project_by_an_absolute_path_is_dropped(
     assert finding == Finding(True, "isolation", f"isolated per run: {own}")
 
 
-@pytest.mark.usefixtures("permitted")
+@pytest.mark.usefixtures("unrestricted")
 async def test_tests_that_fail_only_isolated_are_run_without(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     script(root, device=os.stat("/tmp").st_dev)
     async with adapter_on(root) as adapter:

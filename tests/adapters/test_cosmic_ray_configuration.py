@@ -9,8 +9,9 @@ from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.cosmic_ray.command import TestCommand
 from msp_bridge.adapters.cosmic_ray.configuration import CosmicRayConfiguration, find
 from support.adapters import discovered, refusal
-from support.cosmic_ray_trees import adapter_on, copied
+from support.cosmic_ray_trees import adapter_on
 from support.files import written
+from support.projects import copied
 
 from msp_bridge.adapter import ConfigurationError, Project
 from msp_bridge.python_engine import PythonSource

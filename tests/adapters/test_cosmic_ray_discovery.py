@@ -10,8 +10,9 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.util import read_python_source
 from support.adapters import discovered, remarks, results_of, unusable
-from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, rows
+from support.cosmic_ray_trees import adapter_on, cosmic_ray, rows
 from support.files import written
+from support.projects import copied
 from support.strays import busy
 
 from msp_bridge.adapter import ConfigurationError, Status, ToolError

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from support.adapters import discovered, results_of
-from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, rows
+from support.cosmic_ray_trees import adapter_on, cosmic_ray, plain, rows
 from support.environments import environment, repair
+from support.projects import copied
 from support.servers import until
 
-from msp_bridge.adapter import BaselineError, ConfigurationError, FailingTest, Notice, Result, Status, ToolError
+from msp_bridge.adapter import BaselineError, ConfigurationError, Notice, Result, Status, ToolError
 from msp_bridge.notices import Remark
 from msp_bridge.toolkit import Isolation
 from msp_bridge.toolkit.command_proof import NO_KILLERS
@@ -22,17 +23,6 @@ from msp_bridge.toolkit.command_proof import NO_KILLERS
 SURVIVED, KILLED = Status.SURVIVED, Status.KILLED
 PYTEST = "python -m pytest -q -p no:cacheprovider"  # run by the engine
 AS_COMMAND = "python -X utf8 -m pytest -q -p no:cacheprovider"  # run as it is, for the sake of the option
-
-
-def plain(root: Path, body: str, tests: str, *, timeout: float = 20, command: str = "python tests.py") -> Path:
-    """A project with one module `m.py`, tested by a script."""
-    root.mkdir()
-    (root / "m.py").write_text(body)
-    (root / "tests.py").write_text(tests)
-    (root / "cosmic-ray.toml").write_text(
-        f'[cosmic-ray]\nmodule-path = "m.py"\ntimeout = {timeout}\ntest-command = {json.dumps(command)}\n'
-    )
-    return root
 
 
 def with_command(root: Path, command: str) -> Path:
@@ -177,26 +167,6 @@ async def test_tests_that_fail_without_a_mutant_end_in_an_error_that_names_them(
     assert caught.value.problem == f"the tests fail without any mutant: {name}: {message}"
     assert caught.value.remedy == f"fix them first, they are run by `{AS_COMMAND} tests`"
     assert (caught.value.failing, caught.value.first_failure) == ((name,), message)
-
-
-async def test_the_engine_leaves_out_a_test_that_fails_without_a_mutant(tmp_path: Path) -> None:
-    root = copied("cr_flat", tmp_path)
-    (root / "tests/test_red.py").write_text(
-        "from calc.core import clamp\ndef test_red():\n    assert clamp(1, 0, 2) == 7, 'it is red'\n"
-    )
-    async with adapter_on(root, edited=True) as adapter:
-        some = [mutant for mutant in await discovered(adapter) if mutant.mutator.startswith("AddNot")][:2]
-        async with contextlib.aclosing(adapter.test(some)) as stream:
-            items = [item async for item in stream]
-        result = next(item for item in items if isinstance(item, Result))
-        assert result.status is KILLED
-        assert str(result.killed_by).startswith("('tests/test_core.py::test_clamp")
-        assert [item.test for item in items if isinstance(item, FailingTest)] == ["tests/test_red.py::test_red"]
-        (root / "tests/test_core.py").unlink()
-        with pytest.raises(BaselineError, match=r"every test fails without any mutant.*test_red.*it is red") as caught:
-            await results_of(adapter, some)
-    assert caught.value.failing == ("tests/test_red.py::test_red",)
-    assert "test-command" in str(caught.value.remedy)
 
 
 @pytest.mark.parametrize(

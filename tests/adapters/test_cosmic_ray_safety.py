@@ -5,20 +5,18 @@ import contextlib
 import os
 import random
 import signal
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import psutil
 import pytest
-from msp_bridge.adapters.cosmic_ray import CosmicRay
 from support.adapters import discovered, results_of
 from support.cancelling import cancelled
-from support.cosmic_ray_trees import adapter_on, copied
-from support.killed_bridges import killed_bridge
+from support.cosmic_ray_trees import adapter_on, plain
+from support.projects import copied
 from support.servers import until
 from support.strays import below
 
-from msp_bridge.adapter import Notice, Result, Status
+from msp_bridge.adapter import Result, Status
 from msp_bridge.testing import TreeState
 
 TESTS = """import pathlib, subprocess, sys, time
@@ -32,16 +30,11 @@ if m.x != 1:
 """
 
 
-def endless(lasting: Path, body: str = "x = 1\n") -> tuple[Path, Path]:
+def endless(lasting: Path) -> tuple[Path, Path]:
     """A project whose mutants never end, and the file that shows that one has begun."""
-    root, marker = lasting / "project", lasting / "marker"
-    root.mkdir()
-    (root / "m.py").write_text(body)
-    (root / "tests.py").write_text(TESTS)
-    (root / "cosmic-ray.toml").write_text(
-        f'[cosmic-ray]\nmodule-path = "m.py"\ntimeout = 300\ntest-command = "python tests.py {marker}"\n'
-    )
-    return root, marker
+    marker = lasting / "marker"
+    command = f"python tests.py {marker}"
+    return plain(lasting / "project", "x = 1\n", TESTS, timeout=300, command=command), marker
 
 
 async def begun(marker: Path, testing: asyncio.Future[object]) -> None:
@@ -101,15 +94,11 @@ async def test_sigkill_of_tests_changes_no_status(lasting: Path, seed: int) -> N
         mutants = await discovered(adapter)
         async with contextlib.aclosing(adapter.test(mutants)) as running:
             killing = asyncio.create_task(kill_at_random(chance))
-            results = await collected(running)
+            # a remark may come, too: killed tests do not say which of them killed a mutant
+            results = [result async for result in running if isinstance(result, Result)]
             await cancelled(killing)
     assert len(results) == len(mutants)
     assert {result.status for result in results} <= {Status.KILLED, Status.RUNTIME_ERROR}
-
-
-async def collected(running: AsyncGenerator[Result | Notice, None]) -> list[Result]:
-    """The results, without a remark that killed tests may bring along: they do not say which of them killed a mutant."""
-    return [result async for result in running if isinstance(result, Result)]
 
 
 async def kill_at_random(chance: random.Random) -> None:
@@ -126,18 +115,3 @@ def is_target(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return any(str(word).endswith(("tests.py", "test_core.py")) for word in process.cmdline()[1:2])
     return False
-
-
-@pytest.mark.parametrize("tree", ["cr_flat", "cr_src"])
-@pytest.mark.parametrize("seed", range(2))
-async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(tmp_path: Path, seed: int, tree: str) -> None:
-    root = copied(tree, tmp_path)
-    async with killed_bridge(CosmicRay, root, jobs=2) as bridge:
-        while seed and await bridge.line() != "Killed":
-            pass
-        await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
-    async with adapter_on(root) as adapter:  # which finds the sandbox that the other one left in disorder
-        found = await discovered(adapter)
-        noticed = [mutant for mutant in found if mutant.mutator.startswith("AddNot") or tree == "cr_src"]
-        results = await results_of(adapter, noticed[:3])
-    assert {result.status for result in results} == {Status.KILLED}

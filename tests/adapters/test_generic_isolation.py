@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.adapters import discovered, results_of
+from support.files import written
 from support.generic_trees import Table, adapter_on
 
 from msp_bridge.adapter import BaselineError, Status, ToolError
-from msp_bridge.toolkit import Isolation
 
 TOOL = """
 import json, os, pathlib, sys, tempfile
@@ -29,19 +29,7 @@ pathlib.Path(report).write_text(json.dumps({"schemaVersion": "1", "files": files
 @pytest.fixture
 def root(lasting: Path) -> Path:
     """Of a project that does not lie among temporary files, as the projects of users don't."""
-    root = lasting / "project"
-    for name in (".venv/bin/marker", "a.txt", "tool.py"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(TOOL if name == "tool.py" else "one\n")
-    return root
-
-
-@pytest.fixture
-async def permitted(root: Path) -> None:
-    isolation = Isolation.of("a tool", root, network=False)
-    await isolation.probe()
-    if not isolation.is_on or len(isolation.parts) < 5:
-        pytest.skip(f"this machine permits no isolation: {isolation.description}")
+    return written(lasting / "project", {".venv/bin/marker": "one\n", "a.txt": "one\n", "tool.py": TOOL})
 
 
 def table(root: Path, script: str, **more: object) -> dict[str, Table]:

@@ -12,10 +12,12 @@ from typing import Any, cast
 
 import pytest
 from attrs import define
-from msp_bridge.adapters.generic import Generic
 from msp_bridge.adapters.generic.discovery import GenericDiscovery
 from support.adapters import discovered, refusal, results_of
-from support.generic_trees import Table, adapter_on, copied, settings
+from support.environments import program
+from support.files import written
+from support.generic_trees import Table, adapter_on, settings
+from support.projects import copied
 from support.servers import until
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Status, ToolError
@@ -25,7 +27,7 @@ TOOL = Path(__file__).parents[1] / "support" / "scripted" / "report_tool.py"
 
 
 async def test_the_results_are_those_of_the_tool_itself(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = copied("generic_shop", tmp_path)
     async with adapter_on(root, settings(root)) as adapter:
         mutants = await discovered(adapter)
         results = await results_of(adapter, mutants)
@@ -51,7 +53,7 @@ def _place(position: dict[str, int]) -> tuple[int, int]:
 
 
 async def test_a_mutant_is_the_exact_text_of_the_mutated_file(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = copied("generic_shop", tmp_path)
     async with adapter_on(root, settings(root)) as adapter:
         mutants = await discovered(adapter, "prices/money.py")
         source = SourceText.read(root / "prices/money.py")
@@ -64,7 +66,7 @@ async def test_a_mutant_is_the_exact_text_of_the_mutated_file(tmp_path: Path) ->
 
 
 async def test_a_result_has_all_that_the_report_has(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = copied("generic_shop", tmp_path)
     async with adapter_on(root, settings(root)) as adapter:
         (mutant, *_) = await discovered(adapter, "prices/money.py")
         (result,) = await results_of(adapter, [mutant])
@@ -176,6 +178,7 @@ async def test_what_is_still_pending_at_the_end_was_not_tested(scripted: Scripte
     assert results[1].status_reason == "generic.tool ended without having tested it"
 
 
+LONG = "\n".join(["the cause", *map(str, range(10_000)), "the end"])
 WITHOUT_REPORT: list[tuple[list[dict[str, Any]], str]] = [
     (
         [{"err": "no such option"}, {"exit": 2}],
@@ -187,6 +190,7 @@ WITHOUT_REPORT: list[tuple[list[dict[str, Any]], str]] = [
     ([{"write": ["{0}", "[]"]}], r"its report can't be read: the report is no object"),
     ([{"write": ["{0}", report("Killed", "Better")]}], r"unknown status 'Better'"),
     ([{"write": ["{0}", report(files={})]}, {"err": "tests fail"}, {"exit": 1}], r"has no mutant .*: tests fail:"),
+    ([{"out": LONG}, {"exit": 1}], r"the cause(\n|.)* … (\n|.)*the end"),
 ]
 
 
@@ -202,6 +206,7 @@ async def test_a_report_counts_whatever_the_exit_code_and_no_report_is_a_clear_e
             with pytest.raises(ToolError, match=rf"^generic\.tool: .*{says}") as raised:
                 await results_of(adapter, mutants)
             assert f"{TOOL} {scripted.directory} test" in str(raised.value)
+            assert len(str(raised.value)) < 2000
 
 
 async def test_a_program_that_is_not_there_is_a_clear_error(scripted: Scripted) -> None:
@@ -251,10 +256,7 @@ async def test_a_tool_that_writes_nothing_may_run_in_the_project(scripted: Scrip
 
 
 async def test_a_program_of_an_environment_that_is_not_copied_is_found(scripted: Scripted) -> None:
-    program = scripted.root / "node_modules" / "tool"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\nexec {sys.executable} {TOOL} {scripted.directory} discover $1\n")
-    program.chmod(0o755)
+    program(scripted.root / "node_modules/tool", f"exec {sys.executable} {TOOL} {scripted.directory} discover $1")
     async with adapter_on(scripted.root, scripted.table(discover=["node_modules/tool", "{report}"])) as adapter:
         assert len(await discovered(adapter)) == 2
 
@@ -263,9 +265,8 @@ async def test_environments_are_copied_where_the_tool_needs_them(
     scripted: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")  # else a run finds them without a copy, at the project's own path
-    for name in ("node_modules/lib/index.js", ".venv/lib/x.py", ".venv/pyvenv.cfg", ".git/config"):
-        (scripted.root / name).parent.mkdir(parents=True, exist_ok=True)
-        (scripted.root / name).touch()
+    names = ("node_modules/lib/index.js", ".venv/lib/x.py", ".venv/pyvenv.cfg", ".git/config")
+    written(scripted.root, dict.fromkeys(names, ""))
     for environments in (False, True):
         scripted.script("discover", {"write": ["{0}", report("Pending", "Pending")]})
         async with adapter_on(scripted.root, scripted.table(environments=environments)) as adapter:
@@ -278,21 +279,15 @@ async def test_environments_are_copied_where_the_tool_needs_them(
         assert "config" not in found
 
 
-async def test_mutants_are_discovered_once_for_each_state_of_a_file(scripted: Scripted) -> None:
-    async with adapter_on(scripted.root, scripted.table()) as adapter:
-        first = await discovered(adapter)
-        assert await asyncio.gather(discovered(adapter), discovered(adapter, "a.txt")) == [first, first]
-    assert len(scripted.runs()) == 1
-
-
 @pytest.mark.parametrize("name", ["a.txt", "tool.conf"])
-async def test_mutants_are_discovered_anew_when_a_file_or_the_configuration_changes(
+async def test_mutants_are_discovered_once_for_each_state_of_a_file_and_the_configuration(
     scripted: Scripted, name: str
 ) -> None:
     (scripted.root / "tool.conf").touch()
-    cache = scripted.directory / "cache"
-    async with contextlib.aclosing(Generic(Project(scripted.root, cache, settings=scripted.table()))) as adapter:
-        await discovered(adapter)
+    async with adapter_on(scripted.root, scripted.table(), edited=True) as adapter:
+        first = await discovered(adapter)
+        assert await asyncio.gather(discovered(adapter), discovered(adapter, "a.txt")) == [first, first]
+        assert len(scripted.runs()) == 1
         (scripted.root / name).write_text("two one\n")
         await discovered(adapter)
         await discovered(adapter)
@@ -303,9 +298,7 @@ async def test_a_file_that_vanishes_while_others_are_looked_at_has_no_mutants(sc
     scripted.script("discover", {"touch": "begun"}, {"await": "gate"}, {"write": ["{0}", report()]})
     table = scripted.table()
     table["tool"]["discover"].remove("{files}")
-    adapter = Generic.detect(Project(root=scripted.root, cache=scripted.root.parent / "cache", settings=table))
-    assert adapter is not None
-    async with contextlib.aclosing(adapter):  # without a look at the tree, which changes here
+    async with adapter_on(scripted.root, table, edited=True) as adapter:
         one = asyncio.create_task(discovered(adapter, "a.txt"))
         await until((scripted.directory / "begun").exists)
         (scripted.root / "b.txt").write_text("one two\n")
@@ -356,24 +349,12 @@ async def test_a_file_of_two_tools_belongs_to_the_first(scripted: Scripted) -> N
 
 async def test_the_project_its_python_and_the_ids_are_placeholders(scripted: Scripted) -> None:
     scripted.script("test", {"write": ["{0}", report("Killed", "Survived")]})
-    command = [
-        sys.executable,
-        str(TOOL),
-        str(scripted.directory),
-        "test",
-        "{report}",
-        "{ids:+}",
-        "{project}",
-        "{python}",
-    ]
-    async with adapter_on(scripted.root, scripted.table(test=command)) as adapter:
+    words = [*scripted.table()["tool"]["test"][:4], "{report}", "{ids:+}", "{project}", "{python}"]
+    async with adapter_on(scripted.root, scripted.table(test=words)) as adapter:
         mutants = await discovered(adapter)
         await results_of(adapter, mutants)
         await results_of(adapter, mutants[1:])
-    assert [run[3:] for run in scripted.runs()[1:]] == [
-        ["0+1", str(scripted.root), "python3"],
-        ["1", str(scripted.root), "python3"],
-    ]
+    assert [run[3:] for run in scripted.runs()[1:]] == [[ids, str(scripted.root), "python3"] for ids in ("0+1", "1")]
 
 
 async def test_a_report_without_a_known_mutant_never_loses_it(scripted: Scripted) -> None:
@@ -388,18 +369,8 @@ async def test_a_report_without_a_known_mutant_never_loses_it(scripted: Scripted
         assert {(result.status, result.status_reason) for result in results} == {(status, reason)}
 
 
-async def test_an_error_shows_the_first_and_the_last_lines_of_the_output(scripted: Scripted) -> None:
-    scripted.script("test", {"out": "\n".join(["the cause", *map(str, range(10_000)), "the end"])}, {"exit": 1})
-    async with adapter_on(scripted.root, scripted.table()) as adapter:
-        mutants = await discovered(adapter)
-        with pytest.raises(ToolError, match=r"the cause(\n|.)* … (\n|.)*the end") as raised:
-            await results_of(adapter, mutants)
-    assert len(str(raised.value)) < 2000
-
-
 async def test_a_mutant_of_a_file_that_was_edited_gets_no_result_and_no_run(scripted: Scripted) -> None:
-    cache = scripted.directory / "cache"
-    async with contextlib.aclosing(Generic(Project(scripted.root, cache, settings=scripted.table()))) as adapter:
+    async with adapter_on(scripted.root, scripted.table(), edited=True) as adapter:
         mutants = await discovered(adapter)
         (scripted.root / "a.txt").write_text("one two three\n")
         assert await results_of(adapter, mutants) == []

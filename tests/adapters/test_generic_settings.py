@@ -10,7 +10,7 @@ import pytest
 from msp_bridge.adapters.generic import Generic
 from msp_bridge.adapters.generic.settings import CommandTemplate, Tool
 from support.files import written
-from support.generic_trees import SHOP
+from support.projects import PROJECTS
 
 from msp_bridge.adapter import ConfigurationError, Project
 
@@ -146,4 +146,4 @@ def test_a_table_is_valid(name: str, table: Any) -> None:
 
 
 def test_the_example_is_the_project_that_is_tested() -> None:
-    assert (SHOP / "msp-bridge.toml").read_text("utf-8") in BLOCKS
+    assert (PROJECTS / "generic_shop/msp-bridge.toml").read_text("utf-8") in BLOCKS

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.gremlins.binaries import MIN_TOGETHER
-from support.go_trees import PROGRAMS, adapter_on, copied, discovered, key, needs_gremlins, results_of
+from support.environments import program
+from support.go_trees import PROGRAMS, adapter_on, discovered, key, needs_gremlins, results_of, shop
 
 from msp_bridge.adapter import BaselineError, FailingTest, Mutant, Project, Result, Status, UnusableFile
 from msp_bridge.source import SourceText
-from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
+from msp_bridge.testing import RunningProcesses, TreeState
 
 pytestmark = [needs_gremlins, pytest.mark.usefixtures("go_programs")]
 PRICE = {
@@ -73,8 +74,7 @@ func TestChance(t *testing.T) {
 }
 """
 
-WAITING = """#!/bin/sh
-case "$*" in
+WAITING = """case "$*" in
     *mutated.test*) touch {begun} ;;
     *measured.test*)
         for second in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -e {begun} ] || sleep 1; done
@@ -163,7 +163,7 @@ async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
 ) -> None:
     if isolation == "off":
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    root, running = copied(tmp_path), RunningProcesses()
+    root, running = shop(tmp_path), RunningProcesses()
     tree = TreeState.of(root)
     async with adapter_on(root) as adapter:
         mutants, notices = await discovered(adapter)
@@ -192,7 +192,7 @@ async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
 async def test_tags_and_options_of_the_linker_in_the_environment_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     for name in ("stock.go", "stock_test.go"):
         file = root / "stock" / name
         file.write_text("//go:build wanted\n\n" + file.read_text("utf-8"), "utf-8")
@@ -220,7 +220,7 @@ async def test_tags_and_options_of_the_linker_in_the_environment_count(
 async def test_mutants_in_one_binary_get_the_verdicts_of_binaries_of_their_own(
     tmp_path: Path, name: str, source: str, test: str, not_killed: set[str]
 ) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     (root / name).mkdir()
     (root / name / f"{name}.go").write_text(source, "utf-8")
     (root / name / f"{name}_test.go").write_text(test, "utf-8")
@@ -232,7 +232,7 @@ async def test_mutants_in_one_binary_get_the_verdicts_of_binaries_of_their_own(
 
 
 async def test_the_replacement_keeps_the_operands_of_the_tree(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     source = root / "price" / "price.go"
     source.write_text("package price\n\nfunc f(a, b, c bool) bool { return a || /* é𝒳 */ b || c }\n", "utf-8")
     async with adapter_on(root) as adapter:
@@ -245,7 +245,7 @@ async def test_the_replacement_keeps_the_operands_of_the_tree(tmp_path: Path) ->
 
 
 async def test_a_file_that_is_no_go_is_named_and_the_others_have_their_mutants(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     (root / "internal" / "text" / "text.go").write_text("package text\nfunc {\n", "utf-8")
     async with adapter_on(root) as adapter:
         mutants, notices = await discovered(adapter)
@@ -257,7 +257,7 @@ async def test_a_file_that_is_no_go_is_named_and_the_others_have_their_mutants(t
 
 
 async def test_a_file_alone_that_has_no_mutants_is_no_error(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     (root / "stock" / "shelf.go").write_text("package stock\n\ntype Shelf []int\n", "utf-8")
     async with adapter_on(root) as adapter:
         assert await discovered(adapter, "stock/shelf.go") == ([], [])
@@ -266,7 +266,7 @@ async def test_a_file_alone_that_has_no_mutants_is_no_error(tmp_path: Path) -> N
 async def test_a_test_that_fails_without_a_mutant_is_named_and_one_that_fails_by_chance_kills_nothing(
     tmp_path: Path,
 ) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     (root / "price" / "red_test.go").write_text(
         'package price\n\nimport "testing"\n\nfunc TestRed(t *testing.T) { t.Error("red") }\n', "utf-8"
     )
@@ -284,7 +284,7 @@ async def test_a_test_that_fails_without_a_mutant_is_named_and_one_that_fails_by
 
 
 async def test_a_package_without_tests_that_does_not_compile_has_no_coverage(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     source = root / "internal" / "text" / "text.go"
     source.write_text(source.read_text("utf-8") + '\nvar wrong int = "wrong"\n', "utf-8")
     async with adapter_on(root) as adapter:
@@ -297,7 +297,7 @@ async def test_a_package_without_tests_that_does_not_compile_has_no_coverage(tmp
     "test", ['func TestRed(t *testing.T) { t.Error("red") }', "func TestRed(t *testing.T) { return 1 }"]
 )
 async def test_a_package_whose_tests_fail_is_an_error_that_names_them(tmp_path: Path, test: str) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     for file in (root / "stock").glob("*_test.go"):
         file.unlink()
     (root / "stock" / "red_test.go").write_text(f'package stock\n\nimport "testing"\n\n{test}\n', "utf-8")
@@ -309,7 +309,7 @@ async def test_a_package_whose_tests_fail_is_an_error_that_names_them(tmp_path: 
 
 
 async def test_the_configuration_and_the_packages_that_need_a_file_count(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     (root / ".gremlins.yaml").write_text("unleash:\n  integration: true\n  exclude-files: [price]\n", "utf-8")
     (root / "stock" / "needs_text_test.go").write_text(
         'package stock_test\n\nimport (\n\t"testing"\n\n\t"example.test/shop/internal/text"\n)\n\n'
@@ -327,7 +327,7 @@ async def test_the_configuration_and_the_packages_that_need_a_file_count(tmp_pat
 
 
 async def test_an_edit_between_the_listing_and_the_test_gives_no_result(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     async with contextlib.aclosing(Gremlins(Project(root=root, cache=tmp_path / "cache", jobs=2))) as adapter:
         mutants, _ = await discovered(adapter)
         source = root / "price" / "price.go"
@@ -339,19 +339,17 @@ async def test_an_edit_between_the_listing_and_the_test_gives_no_result(tmp_path
 
 
 async def test_a_mutant_is_built_while_its_tests_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs, begun = tmp_path / "programs", tmp_path / "begun"
-    programs.mkdir()
-    (programs / "go").write_text(WAITING.format(begun=begun, go=shutil.which("go", path=PROGRAMS)), "utf-8")
-    (programs / "go").chmod(0o755)
+    programs, go = tmp_path / "programs", shutil.which("go", path=PROGRAMS)
+    program(programs / "go", WAITING.format(begun=tmp_path / "begun", go=go))
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{PROGRAMS}")
-    async with adapter_on(copied(tmp_path)) as adapter:
+    async with adapter_on(shop(tmp_path)) as adapter:
         mutants = some((await discovered(adapter, "price/price.go"))[0], "24 CONDITIONALS_NEGATION")
         results, _ = await results_of(adapter, mutants)
         assert [result.status for result in results.values()] == [Status.KILLED]
 
 
 async def test_requests_that_begin_together_share_a_measurement_which_goes_with_the_files(tmp_path: Path) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     async with contextlib.aclosing(Gremlins(Project(root=root, cache=tmp_path / "cache", jobs=2))) as adapter:
         mutants = some((await discovered(adapter, "price/price.go"))[0], "24", "30")
         for results, _ in await asyncio.gather(results_of(adapter, mutants), results_of(adapter, mutants)):
@@ -371,7 +369,7 @@ async def test_requests_that_begin_together_share_a_measurement_which_goes_with_
 
 async def test_a_cancel_ends_an_endless_mutant_and_the_next_request_works(tmp_path: Path) -> None:
     running = RunningProcesses()
-    async with adapter_on(copied(tmp_path)) as adapter:
+    async with adapter_on(shop(tmp_path)) as adapter:
         mutants = some((await discovered(adapter, "stock/stock.go"))[0], "20", "30")
         async with contextlib.aclosing(adapter.test(mutants)) as items:
             while not isinstance(await anext(items), Result):
@@ -385,16 +383,10 @@ async def test_a_cancel_ends_an_endless_mutant_and_the_next_request_works(tmp_pa
     assert await running.settled(0) == []
 
 
-async def test_the_adapter_keeps_its_promises(tmp_path: Path) -> None:
-    root = copied(tmp_path)
-    shutil.rmtree(root / "stock")  # an endless mutant, which would be tested again and again
-    await check_adapter(Gremlins, Project(root=root, cache=tmp_path / "cache", jobs=2), sample=4)
-
-
 async def test_what_verdicts_depend_on_are_versions_settings_and_modules_beside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = copied(tmp_path)
+    root = shop(tmp_path)
     beside = tmp_path / "beside"
     beside.mkdir()
     (beside / "go.mod").write_text("module example.test/beside\n\ngo 1.21\n", "utf-8")
@@ -416,6 +408,6 @@ async def test_what_verdicts_depend_on_are_versions_settings_and_modules_beside(
 
 
 async def test_doctor_names_versions_and_mutants(tmp_path: Path) -> None:
-    async with adapter_on(copied(tmp_path)) as adapter:
+    async with adapter_on(shop(tmp_path)) as adapter:
         findings = [finding async for finding in adapter.diagnose()]
     assert [finding.subject for finding in findings if finding.good] == ["go", "gremlins", "mutants", "isolation"]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.gremlins.go import Go
-from support.go_trees import PROGRAMS, PROJECTS, adapter_on, discovered, key, needs_gremlins, results_of
+from support.go_trees import PROGRAMS, adapter_on, discovered, key, needs_gremlins, results_of
+from support.projects import copied
 
 from msp_bridge.adapter import FailingTest, Status, ToolError
 
@@ -45,7 +46,7 @@ def older(go_programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(PROJECTS / "go_workspace", tmp_path / "workspace"))
+    return copied("go_workspace", tmp_path)
 
 
 async def test_each_mutant_of_a_workspaces_module_gets_its_verdict_and_edits_of_other_modules_count(
@@ -128,7 +129,7 @@ async def test_processes_that_tests_start_have_the_mutant(
 ) -> None:
     if isolation == "off":
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    async with adapter_on(Path(shutil.copytree(PROJECTS / "go_till", tmp_path / "till"))) as adapter:
+    async with adapter_on(copied("go_till", tmp_path)) as adapter:
         mutants, _ = await discovered(adapter)
         results, failing = await results_of(adapter, [mutant for mutant in mutants if key(mutant) in TILL])
     assert failing == []

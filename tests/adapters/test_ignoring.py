@@ -7,15 +7,12 @@ import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.stryker_net import StrykerNet
+from support import go_trees
 from support.adapters import discovered, results_of
 from support.cosmic_ray_trees import adapter_on as cosmic_ray_on
 from support.files import written
-from support.go_trees import PROGRAMS, needs_gremlins
-from support.go_trees import copied as go_shop
-from support.go_trees import discovered as discovered_by_gremlins
-from support.go_trees import results_of as results_of_gremlins
 from support.mutmut_trial import Trial
-from support.rust_trees import EXAMPLE as SHOP_IN_RUST
+from support.projects import EXAMPLES
 from support.stryker_js_trees import adapter_on as stryker_js_on
 from support.stryker_js_trees import copied
 
@@ -118,10 +115,10 @@ async def test_stryker_js_ignores_a_mutant_with_the_comment(tmp_path: Path) -> N
     assert "nobody pays so much" in reasons
 
 
-@needs_gremlins
+@go_trees.needs_gremlins
 async def test_a_mutant_of_go_with_the_comment_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", PROGRAMS)
-    root = go_shop(tmp_path)
+    monkeypatch.setenv("PATH", go_trees.PROGRAMS)
+    root = go_trees.shop(tmp_path)
     file = root / "price" / "price.go"
     first = 'package price\r\n\r\nfunc f(é, b int) (bool, string) {\r\n\treturn é > b, // why\r\n\t\t"a" + "b"\r\n}\r\n'
     async with contextlib.aclosing(Gremlins(Project(root=root, cache=tmp_path / "cache"))) as adapter:
@@ -130,19 +127,19 @@ async def test_a_mutant_of_go_with_the_comment_is_ignored(tmp_path: Path, monkey
             ("ARITHMETIC_BASE", 5, '"b" //nomutant:arithmetic-base of no use\r'),
         ):
             file.write_bytes(first.encode())
-            mutants, _ = await discovered_by_gremlins(adapter, "price/price.go")
+            mutants, _ = await go_trees.discovered(adapter, "price/price.go")
             [mutant] = [each for each in mutants if each.mutator == mutator]
             edit = await adapter.ignore(mutant, "of no\nuse")
             assert edit.effect == f"{mutator} in this line"
             edited = edit.apply(SourceText(first))
             assert edited.split("\n")[line - 1].endswith(wanted)
             file.write_bytes(edited.encode())
-            after, _ = await discovered_by_gremlins(adapter, "price/price.go")
+            after, _ = await go_trees.discovered(adapter, "price/price.go")
             assert [each.mutator for each in after if each.handle.ignored] == [mutator]
-        results, _ = await results_of_gremlins(adapter, [each for each in after if each.handle.ignored])
+        results, _ = await go_trees.results_of(adapter, [each for each in after if each.handle.ignored])
         assert {result.status for result in results.values()} == {Status.IGNORED}
         file.write_bytes(b'package price\n\nvar text = "a" + `b\nc`\n')
-        [mutant] = (await discovered_by_gremlins(adapter, "price/price.go"))[0]
+        [mutant] = (await go_trees.discovered(adapter, "price/price.go"))[0]
         with pytest.raises(
             ToolError, match=r"no comment can stand at the end of price/price.go:3: give the expression"
         ):
@@ -161,7 +158,7 @@ async def test_stryker_net_gets_a_comment_for_the_next_statement(tmp_path: Path)
 
 
 async def test_cargo_mutants_gets_an_attribute_of_the_function() -> None:
-    root = SHOP_IN_RUST
+    root = EXAMPLES / "shop-rust"
     adapter = CargoMutants(Project(root, root / "cache"))
     text = SourceText.read(root / "shop/src/lib.rs")
     start = text.text.index("price * (count - 1)")

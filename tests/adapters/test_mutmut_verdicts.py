@@ -13,6 +13,7 @@ from msp_bridge.adapter import BaselineError, Result, Status, ToolError
 from msp_bridge.python_engine.programs.endings import gist, last_error
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\ntimeout_multiplier = 3\n'
+PLUS = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n"}
 
 
 async def test_known_wrong_verdicts_of_mutmut_run_are_right_here_and_in_the_process_that_its_configuration_wants(
@@ -176,13 +177,8 @@ if limit() != 3:
 
 
 async def test_tests_that_fail_without_a_mutant_are_named_in_each_request_and_kill_nothing(tmp_path):
-    files = {
-        "pyproject.toml": TABLE,
-        "pkg/m.py": b"def f(a):\n    return a + 1\n",
-        "tests/test_m.py": b"from pkg.m import f\n\ndef test_good():\n    f(1)\n\n"
-        b"def test_red():\n    assert f(1) == 3\n",
-    }
-    async with Trial.of(files, tmp_path) as trial:
+    tests = b"from pkg.m import f\n\ndef test_good():\n    f(1)\n\ndef test_red():\n    assert f(1) == 3\n"
+    async with Trial.of({**PLUS, "tests/test_m.py": tests}, tmp_path) as trial:
         for _ in range(2):
             results = await trial.test()
             assert {result.status for result in results.values()} == {Status.SURVIVED}
@@ -197,9 +193,8 @@ FIX = "fix it, or select the tests with pytest_add_cli_args_test_selection in [t
 async def test_a_module_that_cannot_be_imported_is_one_sentence_and_a_logged_traceback(tmp_path, caplog):
     caplog.set_level("INFO")
     files = {
-        "pyproject.toml": TABLE,
+        **PLUS,
         "pytest.ini": b"[pytest]\naddopts = --doctest-modules\n",  # which imports each file once more
-        "pkg/m.py": b"def f(a):\n    return a + 1\n",
         **dict.fromkeys(("tests/test_a.py", "tests/test_b.py", "tests/test_c.py"), b"from pkg.m import gone\n"),
     }
     async with Trial.of(files, tmp_path) as trial:
@@ -235,10 +230,8 @@ BAD_SUITES = [  # in the main ring, the first five
 
 
 async def test_a_suite_that_fails_since_an_edit_is_the_same_error(tmp_path):
-    files = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n"}
-    async with Trial.of(
-        {**files, "tests/test_m.py": b"from pkg.m import f\n\n\ndef test_f():\n    assert f(1) == 2\n"}, tmp_path
-    ) as trial:
+    tests = b"from pkg.m import f\n\n\ndef test_f():\n    assert f(1) == 2\n"
+    async with Trial.of({**PLUS, "tests/test_m.py": tests}, tmp_path) as trial:
         await trial.test()
         trial.edit("pkg/m.py", "a + 1", "a + gone")
         with pytest.raises(BaselineError, match=r"every test fails without any mutant; tests/test_m\.py::test_f"):
@@ -247,8 +240,7 @@ async def test_a_suite_that_fails_since_an_edit_is_the_same_error(tmp_path):
 
 async def test_a_suite_that_says_nothing_of_mutants_is_one_clear_error(tmp_path, caplog, every_case):
     caplog.set_level("INFO")
-    files = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n", "tests/test_m.py": b""}
-    async with Trial.of(files, tmp_path) as trial:
+    async with Trial.of({**PLUS, "tests/test_m.py": b""}, tmp_path) as trial:
         for test_file, message in BAD_SUITES[: None if every_case else 5]:
             caplog.clear()
             trial.write("tests/test_m.py", test_file.decode())
@@ -298,11 +290,8 @@ def test_the_last_error_is_a_line_that_names_one(log, line):
 
 
 async def test_a_broken_pytest_configuration_is_one_clear_error(tmp_path):
-    files = {
-        "pyproject.toml": TABLE + b'[tool.pytest.ini_options]\naddopts = "--no-such-option"\n',
-        "pkg/m.py": b"def f(a):\n    return a + 1\n",
-    }
-    async with Trial.of(files, tmp_path) as trial:
+    wrong = TABLE + b'[tool.pytest.ini_options]\naddopts = "--no-such-option"\n'
+    async with Trial.of({**PLUS, "pyproject.toml": wrong}, tmp_path) as trial:
         with pytest.raises(ToolError, match=r"^pytest can't start .*--no-such-option: fix it, or"):
             await trial.test()
 
@@ -325,8 +314,8 @@ async def test_code_that_comes_with_pytests_start_is_tested_from_its_import(tmp_
 )
 async def test_a_test_has_as_many_frames_below_it_as_in_pytest(options, tmp_path):
     files = {
+        **PLUS,
         "pyproject.toml": TABLE + options,
-        "pkg/m.py": b"def f(a):\n    return a + 1\n",
         "tests/test_m.py": b"import traceback\nfrom pkg.m import f\n\n"
         b"def test_m():\n    assert f(1) == 2, f'{len(traceback.extract_stack())} frames'\n",
     }

@@ -12,18 +12,15 @@ from contextlib import aclosing
 
 import psutil
 import pytest
+from support.dialects import Msp, spoken_to
 from support.environments import environment, repair
 from support.files import written
-from support.memory_stream import MemoryStream
-from support.msp_client import Client
 from support.mutmut_trial import Trial
 from support.servers import until
 from support.strays import below, with_argument
 
 from msp_bridge.adapter import Mutant, Status
-from msp_bridge.dialects.msp import Msp
 from msp_bridge.python_engine.host import Host
-from msp_bridge.server import serve_client
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
@@ -375,19 +372,17 @@ def processes_above(pid: int) -> int:
 async def test_twelve_functions_and_seven_processes_wait_for_a_mutant(tmp_path, monkeypatch):
     """The walk in docs/explanation/architecture.md. Between the seven and the mutant is the first process of its world."""
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
-    async with Trial.of(HANGING, tmp_path) as trial:
-        ours, theirs = MemoryStream.pair()
-        workspaces = OpenWorkspaces(trial.root, Configuration(jobs=1))
-        serving, client = asyncio.create_task(serve_client(ours, workspaces, Msp)), Client(theirs)
+    async with (
+        Trial.of(HANGING, tmp_path) as trial,
+        aclosing(OpenWorkspaces(trial.root, Configuration(jobs=1))) as workspaces,
+        spoken_to(Msp(), workspaces) as client,
+    ):
         await client.request("configure", {})
         ((path, file),) = (await client.request("discover", {}))["files"].items()
         await client.ask("mutationTest", {"mutants": {path: {"mutants": file["mutants"][:1]}}})
         await until(lambda: "Host._answer" in of_the_request() and "HostSlot.prepared" not in of_the_request())
         await until(lambda: max(map(processes_above, below(os.getpid()))) == 8)
         assert len(of_the_request()) == 12, of_the_request()
-        await theirs.vanish()
-        await serving
-        await workspaces.aclose()
 
 
 @pytest.mark.parametrize("place", ["installed", "beside"])

@@ -10,24 +10,15 @@ import pytest_asyncio
 from attrs import evolve
 from msp_bridge.adapters.pit import Pit
 from support.adapters import discovered, refusal
-from support.java_trees import (
-    SMALLEST,
-    adapter_on,
-    cache_with,
-    copied,
-    key,
-    needs_pit,
-    pit_pom,
-    processes,
-    results_of,
-    smallest,
-    without_maven,
-    written,
-)
+from support.environments import program
+from support.files import written
+from support.java_trees import SMALLEST, adapter_on, key, needs_pit, pit_pom, processes, results_of, smallest
+from support.projects import EXAMPLES, copied
 from support.servers import until
 
-from msp_bridge.adapter import BaselineError, Project, Status, ToolError
-from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
+from msp_bridge.adapter import BaselineError, Result, Status, ToolError
+from msp_bridge.testing import RunningProcesses, TreeState
+from msp_bridge.testing.comparison import FreshTool
 
 pytestmark = [needs_pit, pytest.mark.asyncio(loop_scope="module")]
 PRICE, STOCK = "price/src/main/java/example/price/Price.java", "stock/src/main/java/example/stock/Stock.java"
@@ -68,6 +59,38 @@ public class RatesTest {
 }
 """,
 }
+LAZY = "price/src/main/java/example/price/Lazy.java"
+OF_LAZY = {
+    LAZY: """package example.price;
+
+final class Lazy {
+    private static String greeting;
+
+    static String greeting() {
+        if (greeting == null) {
+            greeting = prefix();
+        }
+        return greeting;
+    }
+
+    private static String prefix() {
+        return "Hello";
+    }
+}
+""",
+    "price/src/test/java/example/price/LazyTest.java": """package example.price;
+
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.Test;
+
+class LazyTest {
+    @Test
+    void greets() {
+        Assertions.assertEquals("Hello", Lazy.greeting());
+    }
+}
+""",
+}
 VERDICTS = {
     "8 Math": Status.KILLED,
     "8 Math (3)": Status.SURVIVED,
@@ -82,8 +105,7 @@ RATES_VERDICTS = {
 }
 
 
-NO_COMPILER = """#!/bin/sh
-# In place of Maven, which takes eight seconds: what it prints.
+NO_COMPILER = """# In place of Maven, which takes eight seconds: what it prints.
 echo "[ERROR] COMPILATION ERROR : "
 echo "[ERROR] $PWD/src/test/java/f/FTest.java:[6,42] illegal start of expression"
 echo "[ERROR] Failed to execute goal x: Compilation failure"
@@ -101,10 +123,9 @@ async def shop(
     tmp_path_factory: pytest.TempPathFactory, pit_tools: Path, running: RunningProcesses
 ) -> AsyncIterator[Pit]:
     """One adapter for tests that edit nothing: they share a build."""
-    root = copied(tmp_path_factory.mktemp("shop"))
-    stock = (root / STOCK).read_text("utf-8")
-    for path, text in (OF_RATES | {STOCK: stock.replace("steps++;", WAITS)}).items():
-        (root / path).write_text(text, "utf-8")
+    root = copied(EXAMPLES / "shop-java", tmp_path_factory.mktemp("shop"))
+    stock = (root / STOCK).read_text("utf-8").replace("steps++;", WAITS)
+    written(root, {**OF_RATES, **OF_LAZY, STOCK: stock})
     tree = TreeState.of(root)
     async with adapter_on(root, pit_tools) as adapter:
         yield adapter
@@ -125,15 +146,15 @@ async def test_a_cancel_ends_an_endless_mutant_and_keeps_what_was_measured(
 ) -> None:
     mutants = {key(mutant): mutant for mutant in await discovered(shop, STOCK)}
     killed, endless = mutants["14 NegateConditionals"], mutants["23 Math"]
-    for program in ("Tester", MINION):  # the second has the last word on a time-out
-        before = processes(running, program)
+    for main in ("Tester", MINION):  # the second has the last word on a time-out
+        before = processes(running, main)
         async with contextlib.aclosing(shop.test([endless])) as items:
             waiting = asyncio.create_task(anext(items))
-            await until(lambda program=program, before=before: bool({*processes(running, program)} - {*before}))
+            await until(lambda main=main, before=before: bool({*processes(running, main)} - {*before}))
             host = processes(running, "PitHost")
             waiting.cancel()
             await asyncio.wait([waiting])
-        assert processes(running, program) == before
+        assert processes(running, main) == before
     results = await results_of(shop, [killed, endless])
     assert results["14 NegateConditionals"].killed_by == ("example.stock.StockTest.aPriceIsKept",)
     assert results["23 Math"].status is Status.TIMEOUT
@@ -181,15 +202,36 @@ async def test_a_red_suite_is_named(tmp_path: Path, pit_tools: Path) -> None:
 @pytest.mark.parametrize("real", [False, True], ids=["a script", "Maven"])
 async def test_a_compile_error_is_named(tmp_path: Path, pit_tools: Path, real: bool) -> None:
     files = {path: text.replace("(2,", "(2 -,") for path, text in SMALLEST.items()}
-    root = written(tmp_path / "project", pit_pom(), {**files, **({} if real else {"mvnw": NO_COMPILER})})
+    root = written(tmp_path / "project", {**files, "pom.xml": pit_pom()})
     if not real:
-        (root / "mvnw").chmod(0o755)
+        program(root / "mvnw", NO_COMPILER)
     await refusal(
         adapter_on(root, pit_tools), ToolError, r"`mvn test-compile` fails: src/test/java/f/FTest.java:\[6,42\] illegal"
     )
 
 
-async def test_the_adapter_keeps_its_promises(tmp_path: Path, pit_tools: Path) -> None:
-    others = {path.replace("F", "G"): text.replace("F", "G") for path, text in SMALLEST.items()}
-    root = without_maven(written(tmp_path / "project", "", SMALLEST | others))
-    await check_adapter(Pit, Project(root=root, cache=cache_with(pit_tools, tmp_path), jobs=2), sample=2)
+async def test_verdicts_are_those_of_pit_and_what_is_computed_once_is_computed_with_the_mutant(shop: Pit) -> None:
+    """PIT's plug-in for JUnit 5 runs the test before the mutant is in the class: Maven's own run decides there."""
+    mutants = await discovered(shop, PRICE, LAZY)
+    mutants = [mutant for mutant in mutants if mutant.path == LAZY or mutant.location.start.line == 8]
+    results = await results_of(shop, mutants)
+    assert results["14 EmptyObjectReturnVals"].status is Status.KILLED
+    right, survivor = results["8 Math"], results["8 Math (3)"]
+    fresh = FreshTool(shop)
+    known = await fresh.verdicts(list(results.values()))
+    checked = await fresh.compare(list(results.values()), known=known)
+    assert (checked.checked, checked.differences, checked.unsteady) == (len(results), (), ())
+    assert [known[each.mutant].status for each in (right, survivor)] == [Status.KILLED, Status.SURVIVED]
+    assert known[right.mutant].reason == "killed by example.price.PriceTest.multiplies()"
+    assert not fresh.agrees(Result(survivor.mutant, Status.KILLED), known[survivor.mutant])
+
+
+async def test_a_cancel_ends_a_verification(shop: Pit) -> None:
+    running = RunningProcesses()
+    endless = next(mutant for mutant in await discovered(shop, STOCK) if key(mutant) == "23 Math")
+    verifying = asyncio.create_task(shop.fresh_results([Result(endless, Status.TIMEOUT)]))
+    await until(lambda: any(MINION in process.cmdline() for process in running.look()))
+    verifying.cancel()
+    await asyncio.wait([verifying])
+    assert verifying.cancelled()
+    assert not any(MINION in process.cmdline() for process in running.look())

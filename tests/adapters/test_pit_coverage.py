@@ -7,60 +7,25 @@ import pytest
 from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.pit.host import Shared
 from support.adapters import discovered
-from support.java_trees import adapter_on, key, needs_pit, processes, results_of, without_maven, written
+from support.files import written
+from support.java_trees import (
+    SOURCES,
+    TESTS,
+    adapter_on,
+    key,
+    needs_pit,
+    processes,
+    results_of,
+    stock,
+    without_maven,
+)
 
 from msp_bridge.adapter import Result, Status
 from msp_bridge.testing import RunningProcesses
 
-SOURCES, TESTS = "src/main/java/example/stock", "src/test/java/example/stock"
-CODE = """package example.stock;
-
-final class {name} {{
-    private static Integer known;
-
-    static int twice(int price) {{
-        return price * 2;
-    }}
-
-    static int once() {{
-        if (known == null) {{
-            known = made(3);
-        }}
-        return known;
-    }}
-
-    static int made(int price) {{
-        return price + 1;
-    }}
-
-    static int never(int price) {{
-        return price - 1;
-    }}
-
-    private static final int FACTOR = factor();
-
-    private static int factor() {{
-        return 2;
-    }}
-}}
-"""
-TEST = """package example.stock;
-
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
-import org.junit.Assert;
-import org.junit.Test;
-
-public class {name} {{
-    @Test
-    public void passes() throws Exception {{
-        Files.writeString(Path.of("{runs}"), "{name} ", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+NOTED = """Files.writeString(Path.of("{runs}"), "{name} ", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         {body}
-        System.setProperty("ran", "yes");
-    }}
-}}
-"""
+        System.setProperty("ran", "yes");"""
 DIRECT = "Assert.assertEquals(8, {0}.twice(4));"
 ONCE = "Assert.assertEquals(4, {0}.once());"
 READS = """Files.readString(Path.of("src", "main", "java", "example", "stock", "Rates.java"));"""
@@ -78,18 +43,9 @@ STREAM = """java.io.ByteArrayOutputStream bytes = new java.io.ByteArrayOutputStr
 NAMED = """Class.forName(String.join(".", "example.stock", "Fees")).getDeclaredMethod("once").invoke(null);"""
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A project of one module."""
-    names = "Rates", "Fees", "Stock", "Taxes"
-    files = {f"{SOURCES}/{name}.java": CODE.format(name=name) for name in names}
-    return without_maven(written(tmp_path / "project", "", files))
-
-
 def write(root: Path, runs: Path, tests: dict[str, str]) -> None:
-    (root / TESTS).mkdir(parents=True, exist_ok=True)
-    for name, body in tests.items():
-        (root / TESTS / f"{name}.java").write_text(TEST.format(name=name, runs=runs, body=body), "utf-8")
+    noted = {name: NOTED.format(name=name, runs=runs, body=body) for name, body in tests.items()}
+    written(root, stock((), noted))
 
 
 async def verdict(adapter: Pit, name: str, mutant: str) -> Result:
@@ -100,9 +56,10 @@ async def verdict(adapter: Pit, name: str, mutant: str) -> Result:
 
 @needs_pit
 async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_did_for_others(
-    root: Path, tmp_path: Path, pit_tools: Path, every_case: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pit_tools: Path, every_case: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay,pid,ipc")  # of what is among temporary files all is seen here
+    root = without_maven(written(tmp_path / "project", stock(("Rates", "Fees", "Stock", "Taxes"), {})))
     runs, gate, running = tmp_path / "runs", tmp_path / "gate", RunningProcesses()
     direct = {"RatesTest": WAITS.format(gate=gate), "FeesTest": DIRECT.format("Fees")}
     tied = {"NamedTest": NAMED, "ReadsTest": READS, "ListsTest": LISTS}  # to each file

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.pit.host import Host
 from support.adapters import discovered
-from support.java_trees import adapter_on, needs_pit, pit_pom, processes, results_of, skipped_where_unreachable, written
+from support.files import written
+from support.java_trees import adapter_on, needs_pit, pit_pom, processes, results_of, skipped_where_unreachable
 
 from msp_bridge.adapter import Status
 from msp_bridge.testing import RunningProcesses
@@ -134,7 +135,10 @@ async def test_mutants_that_tests_of_testng_kill_name_the_method_and_share_a_jvm
     """The first of them does not take the time in which this JVM starts."""
     alone = list[str]()
     monkeypatch.setattr(Host, "_test_alone", lambda _, key: alone.append(key))
-    root, running = written(tmp_path / "project", pit_pom(TESTNG, OF_TESTNG), IN_JAVA), RunningProcesses()
+    root, running = (
+        written(tmp_path / "project", {"pom.xml": pit_pom(TESTNG, OF_TESTNG), **IN_JAVA}),
+        RunningProcesses(),
+    )
     async with adapter_on(root, pit_tools, jobs=1) as adapter:
         with skipped_where_unreachable():
             mutants = await discovered(adapter)
@@ -154,7 +158,8 @@ async def test_mutants_that_tests_of_testng_kill_name_the_method_and_share_a_jvm
 
 
 async def test_mutants_in_kotlin_have_their_lines_also_in_code_that_is_inlined(tmp_path: Path, pit_tools: Path) -> None:
-    root = written(tmp_path / "project", pit_pom(KOTLIN, plugins=KOTLIN_PLUGIN, language="kotlin"), IN_KOTLIN)
+    pom = pit_pom(KOTLIN, plugins=KOTLIN_PLUGIN, language="kotlin")
+    root = written(tmp_path / "project", {"pom.xml": pom, **IN_KOTLIN})
     async with adapter_on(root, pit_tools, jobs=1) as adapter:
         with skipped_where_unreachable():
             mutants = await discovered(adapter, PRICES)

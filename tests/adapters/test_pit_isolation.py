@@ -6,53 +6,23 @@ from pathlib import Path
 
 import pytest
 from support.adapters import discovered
-from support.java_trees import adapter_on, key, needs_pit, results_of, without_maven, written
+from support.files import written
+from support.java_trees import adapter_on, key, needs_pit, results_of, stock, without_maven
 
 from msp_bridge.adapter import Status
 
 pytestmark = needs_pit
-CODE = """package example;
-
-final class Rates {
-    static int twice(int price) {
-        return price * 2;
-    }
-
-    static int more(int price) {
-        return price + 1;
-    }
-}
-"""
-TEST = """package example;
-
-import java.nio.file.Files;
-import java.nio.file.Path;
-import org.junit.Assert;
-import org.junit.Test;
-
-public class RatesTest {{
-    @Test
-    public void rates() throws Exception {{
-        {body}
-        Assert.assertEquals(8, Rates.twice(4));
-        Assert.assertTrue(Rates.more(4) > 0);
-    }}
-}}
-"""
 LEAVES = """for (String place : new String[] {{ "src/left", "{root}/left", "{home}" }}) {{
             Files.writeString(Path.of(place), "left");
         }}
         new ProcessBuilder("sleep", "1000").start();"""
 OUTSIDE = """Assert.assertFalse(Files.readString(Path.of("/proc/self/mountinfo")).contains(System.getProperty("user.dir")));"""
-VERDICTS = {"5 Math": Status.KILLED, "9 Math": Status.SURVIVED}
+CHECKS = "Assert.assertEquals(8, Rates.twice(4)); Assert.assertTrue(Rates.made(4) > 0);"
+VERDICTS = {"7 Math": Status.KILLED, "18 Math": Status.SURVIVED}
 
 
 def project(root: Path, body: str) -> Path:
-    files = {
-        "src/main/java/example/Rates.java": CODE,
-        "src/test/java/example/RatesTest.java": TEST.format(body=body),
-    }
-    return without_maven(written(root, "", files))
+    return without_maven(written(root, stock(["Rates"], {"RatesTest": f"{body}\n        {CHECKS}"})))
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from msp_bridge.adapters.pit.maven import Module, run, shown
 from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
 from msp_bridge.adapters.pit.testers import Launch, is_native
 from msp_bridge.adapters.pit.tool import Tool, artifacts
+from support.files import written
 
 from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Project, Scope, Status, UnusableFile
 from msp_bridge.source import SourceText
@@ -114,9 +115,8 @@ def test_the_plugin_for_junit_5_is_asked_for_and_its_launcher_is_that_of_the_pro
 
 
 def test_without_targets_the_packages_that_have_classes_are_meant(tmp_path: Path) -> None:
-    for name in ("target/classes/c/D.class", "target/classes/Top.class", "target/test-classes/c/e/T.class"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+    names = ("target/classes/c/D.class", "target/classes/Top.class", "target/test-classes/c/e/T.class")
+    written(tmp_path, dict.fromkeys(names, ""))
     pom = POM.replace("<targetClasses>a.*,b.*</targetClasses>", "").format(root=tmp_path, plugins="")
     [configuration] = configurations(pom, "1.25.9")
     found = settings(Module("", configuration, ("/m/lib.jar",)), Tool(("/m/pitest.jar",), tmp_path), tmp_path)
@@ -180,8 +180,7 @@ def test_coverage_is_kept_for_a_state_of_all_files_but_compiled_sources(
     sandbox = Sandbox.claim(tmp_path / "cache", root)
 
     def key_with(path: str, configuration: str = "", parts: tuple[str, ...] = ()) -> bytes | None:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text("class A {}", "utf-8")
+        written(root, {path: "class A {}"})
         sandbox.refresh()
         module = Module("", configured(sandbox.path, configuration), ())
         tool = Tool((), tmp_path / "program")
@@ -249,10 +248,7 @@ def test_the_file_is_that_of_the_package_and_generated_code_has_none(tmp_path: P
         "java/x/D.java": b"package x;\n",
         "kotlin/K.kt": b'@file:JvmName("Kay")\npackage a.`b`\n',
     }
-    for name, text in texts.items():
-        source = tmp_path / "src" / "main" / name
-        source.parent.mkdir(parents=True, exist_ok=True)
-        source.write_bytes(text)
+    written(tmp_path / "src/main", texts)
     generated = row(1, file="Generated.java"), row(1, package="generated")
     here = row(1), row(1, file="K.kt"), row(1, file="Bad.java"), row(1, file="D.java", package="")
     found = listed(tmp_path, *generated, *here)
@@ -365,9 +361,7 @@ def test_of_what_maven_prints_the_errors_are_shown_with_paths_of_the_project(tmp
 def test_a_project_has_the_plugin_in_a_pom_or_a_version_in_the_settings(
     tmp_path: Path, files: dict[str, str], settings: dict[str, Any], detected: bool
 ) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
+    written(tmp_path, files)
     project = Project(root=tmp_path, cache=tmp_path / "cache", settings=settings)
     assert (Pit.detect(project) is not None) == detected
     assert Pit.absent(project).good is False

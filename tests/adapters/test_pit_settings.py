@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from support.adapters import discovered
-from support.java_trees import adapter_on, needs_pit, pit_pom, results_of, skipped_where_unreachable, written
+from support.files import written
+from support.java_trees import adapter_on, needs_pit, pit_pom, results_of, skipped_where_unreachable
 
 from msp_bridge.adapter import Status
 
@@ -68,7 +69,7 @@ public class WaitTest {
 
 @pytest.mark.parametrize("version", ["1.19.6", "1.25.9"])
 async def test_each_setting_of_the_pom_has_its_effect(tmp_path: Path, pit_tools: Path, version: str) -> None:
-    root = written(tmp_path / "project", pit_pom(of_pit=SETTINGS, version=version), CODE)
+    root = written(tmp_path / "project", {"pom.xml": pit_pom(of_pit=SETTINGS, version=version), **CODE})
     async with adapter_on(root, pit_tools) as adapter:
         with skipped_where_unreachable():
             mutants = await discovered(adapter)

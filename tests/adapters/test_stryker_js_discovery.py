@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from support.adapters import discovered, findings_of, remarks, results_of, unusable
+from support.files import written
 from support.stryker_js_trees import BOTH, adapter_on, configure, copied
 
 from msp_bridge.adapter import Status
@@ -27,10 +28,7 @@ ADD = "exports.add = function (a, b) {\n  return a + b;\n};\n"
 def with_odd_names(root: Path) -> None:
     configure(root, mutate=["odd/**/*.js"], testRunner="command", plugins=[], commandRunner={"command": "node odd.cjs"})
     (root / "package.json").write_text("{}")
-    for name in ODD:
-        file = root / "odd" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(ADD)
+    written(root / "odd", dict.fromkeys(ODD, ADD))
     names = ", ".join(f"{'./odd/' + name!r}" for name in ODD)
     (root / "odd.cjs").write_text(
         f"for (const name of [{names}]) if (require(name).add(1, 2) !== 3) process.exit(1);\n"

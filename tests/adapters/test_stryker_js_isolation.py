@@ -9,21 +9,11 @@ import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_js import launch as launching
 from support.adapters import discovered, findings_of, results_of
-from support.killed_bridges import killed_bridge
 from support.stryker_js_trees import BOTH, CORE9, adapter_on, copied
 
 from msp_bridge.adapter import Result, Status
-from msp_bridge.toolkit import Isolation
 
 ALL = "isolated per run: the tree at its own path, the network, temporary files, processes, queues"
-
-
-@pytest.fixture
-async def permitted(lasting: Path) -> None:
-    isolation = Isolation.of("a tool", lasting, network=False)
-    await isolation.probe()
-    if isolation.is_on and len(isolation.parts) < 5:
-        pytest.skip(f"this machine permits no isolation: {isolation.description}")
 
 
 def project(directory: Path, spec: str, modules: Path = CORE9) -> Path:
@@ -100,16 +90,3 @@ async def test_tests_that_need_the_network_of_the_machine_keep_it(
     text = "StrykerJS fails isolated and passes otherwise, so it runs without net from now on: the tests fail without"
     assert record.getMessage().startswith(text)
     assert isolated == ALL.replace("the network, ", "")
-
-
-@pytest.mark.usefixtures("permitted")
-async def test_a_killed_bridge_leaves_no_process_no_mount_and_no_temporary_file(lasting: Path) -> None:
-    root = project(lasting, "fs.mkdtempSync('/tmp/msp-bridge-test-');")
-    before = set(Path("/tmp").glob("msp-bridge-test-*")), Path("/proc/self/mounts").read_text()
-    async with killed_bridge(StrykerJs, root) as bridge:
-        while await bridge.line() == "Ignored":
-            pass
-    assert (set(Path("/tmp").glob("msp-bridge-test-*")), Path("/proc/self/mounts").read_text()) == before
-    async with adapter_on(root) as adapter:
-        (result, *_) = await some_results(adapter)
-    assert result.status is Status.KILLED

@@ -9,27 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msp_bridge.adapters.stryker_net import StrykerNet
 from support.adapters import discovered
 from support.cancelling import cancelled
-from support.killed_bridges import killed_bridge
-from support.net_trees import Scripted, adapter_on, copied, results_of, statuses
+from support.net_trees import VERDICTS, Scripted, adapter_on, chosen, results_of, statuses
+from support.projects import copied
 from support.servers import until
 
-from msp_bridge.adapter import Mutant
 from msp_bridge.testing import RunningProcesses
 
 SUMS = "src/Calc/Calc.cs"
-VERDICTS = {"a - b": "Killed", "g - h": "Survived", "i - j": "Timeout"}
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(dotnet: Scripted, tmp_path: Path) -> Path:
     return copied("net_calc", tmp_path)
-
-
-def chosen(mutants: list[Mutant]) -> list[Mutant]:
-    return [mutant for mutant in mutants if mutant.replacement in VERDICTS]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -60,19 +53,7 @@ async def test_a_discovery_that_is_cancelled_leaves_nothing(dotnet: Scripted, ro
         assert await discovered(adapter)
 
 
-@pytest.mark.parametrize("seed", range(2))
-async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(
-    dotnet: Scripted, root: Path, seed: int
-) -> None:
-    async with killed_bridge(StrykerNet, root) as bridge:
-        if seed:
-            await bridge.line()
-        await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
-    async with adapter_on(root) as adapter:  # in the copy that the other one has left in disorder
-        assert statuses(await results_of(adapter, chosen(await discovered(adapter)))) == VERDICTS
-
-
-async def test_assemblies_that_a_killed_bridge_has_left_mutated_are_put_back(dotnet: Scripted, root: Path) -> None:
+async def test_assemblies_that_a_killed_bridge_has_left_mutated_are_put_back(root: Path) -> None:
     async with adapter_on(root) as adapter:
         assert await discovered(adapter)
     [backup] = (root.parent / "cache/prepared-0/project/tests").rglob("*.stryker-unchanged")
@@ -131,7 +112,7 @@ async def test_a_build_of_the_user_changes_nothing(dotnet: Scripted, root: Path)
     assert {file.read_text() for file in restored} == {"{}"}, "what is in the copy is of the copy's own restore"
 
 
-async def test_artifacts_of_the_user_stay_out_of_the_copy_and_its_own_stay_in_it(dotnet: Scripted, root: Path) -> None:
+async def test_artifacts_of_the_user_stay_out_of_the_copy_and_its_own_stay_in_it(root: Path) -> None:
     (root / "Directory.Build.props").write_text("<Project><UseArtifactsOutput>true</UseArtifactsOutput></Project>")
     (root / "artifacts").mkdir()
     (root / "artifacts" / "ours.dll").write_text("")
@@ -163,7 +144,7 @@ async def test_what_lies_above_the_project_is_found_beside_the_copy(dotnet: Scri
     assert len(dotnet.runs) == 2
 
 
-async def test_requests_side_by_side_never_meet_in_one_copy(dotnet: Scripted, root: Path) -> None:
+async def test_requests_side_by_side_never_meet_in_one_copy(root: Path) -> None:
     async with adapter_on(root) as adapter:
         mutants = chosen(await discovered(adapter))
         runs = await asyncio.gather(*(results_of(adapter, mutants) for _ in range(3)))

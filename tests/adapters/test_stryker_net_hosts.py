@@ -1,16 +1,32 @@
-"""Answers of test hosts as a real test host of VSTest and a real test program of xunit v3 gave them, without either."""
+"""Test hosts: what a real one of VSTest and a real program of xunit v3 answered, without either, and their time limits."""
 
 import asyncio
+import inspect
 import json
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, HostsUnavailable, Link, activation
+from msp_bridge.adapters.stryker_net.hosts import (
+    Case,
+    Hosts,
+    HostsUnavailable,
+    Link,
+    OutOfTime,
+    ThreadTimes,
+    activation,
+    within,
+)
 from msp_bridge.adapters.stryker_net.sdk import OBJECT_MODEL, ORIGINAL, SHARED, TEST_HOST, take_precompiled
 from msp_bridge.adapters.stryker_net.testing_platform import HostProgram
 from msp_bridge.adapters.stryker_net.vstest import TestHost
+from support.environments import program
 from support.net_trees import host_files
+
+from msp_bridge.processes import ProcessTree
 
 DLL = "/copy/tests/Shop.Tests/bin/Debug/net10.0/Shop.Tests.dll"
 PROGRAM = """
@@ -134,8 +150,7 @@ def test_only_a_test_host_that_is_no_older_is_taken_from_the_sdk(
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hosts:
     """Test programs that are Python's: `dotnet FILE` runs it."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    (tmp_path / "dotnet").write_text('#!/bin/sh\nexec python3 "$@"\n')
-    (tmp_path / "dotnet").chmod(0o755)
+    program(tmp_path / "dotnet", 'exec python3 "$@"')
     for name in ("works.dll", "dies.dll"):
         (tmp_path / name).write_text(PROGRAM)
     return Hosts(HostProgram, {})
@@ -170,3 +185,73 @@ async def test_a_program_that_does_not_connect_is_an_error(tmp_path: Path) -> No
     with pytest.raises(HostsUnavailable, match=r"it did not connect \(no port\)"):
         await Link.start("it", lambda port: ["sh", "-c", "echo no port >&2"], tmp_path, {})
     assert len(asyncio.all_tasks()) == 1
+
+
+# When a second run is needed to believe a time limit.
+
+
+LIMIT_S = 0.2
+
+
+def computing(share: float) -> Callable[[], ThreadTimes]:
+    """A thread that gets a share of a processor, beside one that only waits."""
+    begun = time.monotonic()
+    return lambda: {(1, 1): 0.0, (2, 2): share * (time.monotonic() - begun)}
+
+
+async def ended(share: float) -> bool:
+    with pytest.raises(OutOfTime) as late:
+        await within(LIMIT_S, asyncio.sleep(60), computing(share))
+    return late.value.computed
+
+
+async def test_what_computes_all_the_time_is_out_of_time_for_certain() -> None:
+    assert await ended(1.0)
+    assert await ended(0.9)
+
+
+async def test_what_waits_or_gets_no_processor_is_to_be_tested_again() -> None:
+    assert not await ended(0.0)
+    assert not await ended(0.3)
+
+
+async def test_what_ends_in_time_is_returned_and_its_errors_are_raised() -> None:
+    async def failing() -> None:
+        raise ValueError("the console has ended")
+
+    assert await within(60, asyncio.sleep(0, "done"), computing(1.0)) == "done"
+    with pytest.raises(ValueError, match="the console has ended"):
+        await within(60, failing(), computing(1.0))
+
+
+async def test_what_is_cancelled_at_once_has_ended() -> None:
+    run = asyncio.sleep(60)
+    waiting = asyncio.create_task(within(60, run, computing(0.0)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert inspect.getcoroutinestate(run) == inspect.CORO_CLOSED
+
+
+async def test_what_ends_while_it_gets_the_rest_of_its_time_is_returned() -> None:
+    ends, limit_s = asyncio.Event(), 2.0
+
+    def looked() -> ThreadTimes:
+        if time.monotonic() > begun + limit_s:
+            loop.call_soon_threadsafe(ends.set)
+        return {(2, 2): 0.7 * (time.monotonic() - begun)}
+
+    begun, loop = time.monotonic(), asyncio.get_running_loop()
+    assert await within(limit_s, ends.wait(), looked)
+
+
+async def test_the_times_are_those_of_the_threads_of_a_tool() -> None:
+    computes = (
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\nwhile True: pass"
+    )
+    async with ProcessTree.running([sys.executable, "-c", computes], cwd=Path.cwd()) as tree:
+        while max(tree.thread_times().values(), default=0.0) < 0.2:
+            await asyncio.sleep(0.05)
+        assert sum(seconds < 0.2 for seconds in tree.thread_times().values()) >= 1
+    assert tree.thread_times() == {}

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msp_bridge.adapters.stryker_net.report import BREAK
 from support.adapters import discovered
-from support.net_trees import Scripted, adapter_on, copied, results_of
+from support.net_trees import Scripted, adapter_on, results_of
+from support.projects import copied
 
 from msp_bridge.adapter import Position, Status
 from msp_bridge.source import SourceText

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
-from support.adapters import discovered, refusal
+from support.adapters import discovered, project_at, refusal
 from support.killed_bridges import killed_bridge
-from support.net_projects import EXAMPLE, PAIR, PAIR_TESTS, REAL, SHOP, SHOP_TESTS, example, laid_out
+from support.net_projects import EXAMPLE, PAIR, PAIR_TESTS, REAL, SHOP, SHOP_TESTS, laid_out
 from support.net_trees import adapter_on, kill, of, outcomes, results_of
+from support.projects import copied
 from support.servers import until
 
-from msp_bridge.adapter import BaselineError, Notice, Project, ToolError
-from msp_bridge.testing import RunningProcesses, check_adapter
+from msp_bridge.adapter import BaselineError, Notice, ToolError
+from msp_bridge.testing import RunningProcesses
 
 pytestmark = [REAL, pytest.mark.timeout(1800)]
 THE_TOOL = r"\S*dotnet[- ]\S*stryker"
@@ -23,7 +24,7 @@ THE_TOOL = r"\S*dotnet[- ]\S*stryker"
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the example, for all tests: each finds what the one before it has prepared and built."""
-    return example(tmp_path_factory.mktemp("net"))
+    return copied(EXAMPLE, tmp_path_factory.mktemp("net"))
 
 
 @pytest.fixture
@@ -43,11 +44,6 @@ async def test_mutants_get_the_verdicts_of_their_tests(shop: Path) -> None:
         killed, survivor = of(mutants, "price + price * percent / 100"), of(mutants, "sum > FreeShippingFrom")
         results = await results_of(adapter, [killed, survivor])
     assert {(result.mutant, result.status.value) for result in results} == {(killed, "Killed"), (survivor, "Survived")}
-
-
-async def test_the_adapter_keeps_its_promises(shop: Path) -> None:
-    project = Project(root=shop, cache=shop.parent / "cache", jobs=2)
-    await check_adapter(StrykerNet, project, sample=2)
 
 
 async def test_edits_of_code_and_tests_and_red_tests_are_seen(
@@ -99,7 +95,7 @@ async def test_a_tool_or_a_bridge_that_is_killed_while_it_prepares_leaves_nothin
         await kill(RunningProcesses(), THE_TOOL)
         with pytest.raises(ToolError, match="killed"):
             await preparing
-    async with killed_bridge(StrykerNet, root):
+    async with killed_bridge(StrykerNet, project_at(root)):
         await asyncio.sleep(random.Random(1).uniform(2, 12))
     assert list(temporary.iterdir()) == []
     async with adapter_on(root, settings={"engine": "tool"}) as adapter:  # in the same copy

@@ -10,7 +10,7 @@ import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet, tool
 from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, Outcome
 from msp_bridge.adapters.stryker_net.sdk import ORIGINAL
-from support.adapters import discovered
+from support.adapters import discovered, project_at
 from support.cancelling import cancelled
 from support.killed_bridges import killed_bridge, unlocked
 from support.net_projects import REAL, SUMS, XUNIT, everything, laid_out
@@ -80,14 +80,9 @@ async def test_each_framework_gives_the_verdicts_of_a_mutated_file(
     assert "Stack overflow" in str(by_replacement["n + 1"].status_reason)
     assert "had not ended after" in str(by_replacement[";"].status_reason)
     assert "Expected" in str(by_replacement["a / b"].status_reason)
-
-
-async def test_places_are_exact_whatever_stands_before_them(solution: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_runs(monkeypatch)
-    async with adapter_on(solution) as adapter:
-        [mutant] = [mutant for mutant in await discovered(adapter, "src/Calc/Odd.cs") if mutant.replacement == "a / b"]
-    source = SourceText.read(solution / mutant.path)
-    assert source.apply(mutant) == source.text.replace("a * b", "a / b")
+    odd = by_replacement["a / b"].mutant
+    source = SourceText.read(solution / odd.path)
+    assert source.apply(odd) == source.text.replace("a * b", "a / b"), "whatever stands before it"
 
 
 async def test_a_cancelled_request_leaves_no_process(solution: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,28 +114,13 @@ async def test_a_bridge_killed_while_it_tests_leaves_only_what_it_prepared(
     solution: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     no_runs(monkeypatch)
-    async with killed_bridge(StrykerNet, solution) as bridge:
+    async with killed_bridge(StrykerNet, project_at(solution)) as bridge:
         await bridge.line()  # the first result
     assert list(temporary.iterdir()) == []
     await unlocked(solution.parent / "cache" / "prepared-0.lock")
     async with adapter_on(solution) as adapter:
         [result] = await results_of(adapter, [of(await discovered(adapter), "a - b")])
     assert result.status.value == "Killed"
-
-
-async def test_a_newer_request_is_answered_beside_an_endless_one(
-    solution: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    no_runs(monkeypatch)
-    async with adapter_on(solution) as adapter:
-        mutants = await discovered(adapter)
-        async with contextlib.aclosing(adapter.test([of(mutants, ";")])) as older:
-            waiting = asyncio.ensure_future(anext(older))
-            await asyncio.sleep(0.5)
-            [newer] = await results_of(adapter, [of(mutants, "a - b")])
-            assert not waiting.done()
-            assert (await waiting).status.value == "Timeout"
-    assert newer.status.value == "Killed"
 
 
 async def test_no_mutant_is_started_while_the_next_result_is_not_awaited(

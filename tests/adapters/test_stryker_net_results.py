@@ -9,10 +9,11 @@ import pytest
 from msp_bridge.adapters.stryker_net import preparation, vstest
 from support.adapters import discovered, refusal
 from support.cancelling import cancelled
-from support.net_trees import Scripted, adapter_on, copied, host_files, results_of, scripted_dotnet, started, statuses
+from support.net_trees import VERDICTS, Scripted, adapter_on, chosen, host_files, results_of, started, statuses
+from support.projects import copied
 from support.servers import until
 
-from msp_bridge.adapter import Mutant, Notice, Result, Scope, Status, ToolError
+from msp_bridge.adapter import Notice, Result, Scope, Status, ToolError
 from msp_bridge.testing import RunningProcesses
 
 SUMS = "src/Calc/Calc.cs"
@@ -23,21 +24,12 @@ ARITHMETIC = {
     "i - j": "Timeout",
     "k - l": "CompileError",
 }
-TESTED = {replacement: status for replacement, status in ARITHMETIC.items() if status[0] in "KST"}
 TOOL = {"engine": "tool"}
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(dotnet: Scripted, tmp_path: Path) -> Path:
     return copied("net_calc", tmp_path)
-
-
-def of(results: list[Result], replacement: str) -> Result:
-    return next(result for result in results if result.mutant.replacement == replacement)
-
-
-def chosen(mutants: list[Mutant]) -> list[Mutant]:
-    return [mutant for mutant in mutants if mutant.replacement in TESTED]
 
 
 async def test_every_status_is_reported_by_test_hosts_and_mutants_that_need_none_start_nothing(
@@ -104,7 +96,7 @@ async def test_test_hosts_that_fail_give_way_to_the_tool(
         mutants = chosen(await discovered(adapter))
         for _ in range(2):
             notices: list[Notice] = []
-            assert statuses(await results_of(adapter, mutants, notices=notices)) == TESTED
+            assert statuses(await results_of(adapter, mutants, notices=notices)) == VERDICTS
             [remark] = map(str, notices)
             assert problem in remark
             assert remark.endswith(": Stryker.NET itself tests the mutants")
@@ -119,7 +111,7 @@ async def test_tests_that_fail_in_the_host_of_the_sdk_are_run_in_their_own(
     async with adapter_on(root) as adapter:
         notices: list[Notice] = []
         mutants = chosen(await discovered(adapter))
-        assert statuses(await results_of(adapter, mutants, notices=notices)) == TESTED
+        assert statuses(await results_of(adapter, mutants, notices=notices)) == VERDICTS
     [remark] = map(str, notices)
     assert "the tests that Stryker.NET names are not found" in remark  # as the own host, which is empty, says
 
@@ -187,7 +179,7 @@ async def test_a_failing_run_is_one_clear_sentence(dotnet: Scripted, root: Path)
             assert "\n" not in str(failure.value)
             assert len(str(failure.value)) < 1000
         dotnet.say()
-        assert statuses(await results_of(adapter, mutants)) == TESTED
+        assert statuses(await results_of(adapter, mutants)) == VERDICTS
 
 
 PREPARING = {
@@ -237,7 +229,7 @@ async def test_a_mutant_that_the_tool_did_not_finish_is_a_runtime_error(dotnet: 
         mutants = [mutant for mutant in await discovered(adapter) if mutant.replacement in ("a - b", "g - h")]
         dotnet.say(fault="unfinished")
         results = await results_of(adapter, mutants)
-    assert of(results, "a - b").status is Status.KILLED
+    assert statuses(results)["a - b"] == "Killed"
     assert {result.status for result in results} <= {Status.KILLED, Status.SURVIVED, Status.RUNTIME_ERROR}
 
 
@@ -249,12 +241,3 @@ async def test_the_tool_runs_with_as_many_jobs_as_the_project_may_have(dotnet: S
         await results_of(adapter, mutants[:1])
     counts = [run["arguments"][run["arguments"].index("-c") + 1] for run in dotnet.runs]
     assert counts == ["3", "1"]
-
-
-async def test_a_tool_that_is_not_installed_is_an_error_with_a_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = copied("net_repo", tmp_path)
-    scripted_dotnet(tmp_path, monkeypatch)
-    error = await refusal(adapter_on(root), ToolError)
-    assert error.remedy == "dotnet tool install -g dotnet-stryker"

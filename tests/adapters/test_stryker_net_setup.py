@@ -10,16 +10,14 @@ from msp_bridge.adapters.stryker_net import StrykerNet
 from msp_bridge.adapters.stryker_net.plan import StrykerNetPlan
 from support.adapters import discovered, refusal
 from support.files import written
-from support.net_trees import SDK, Scripted, adapter_on, copied, results_of, statuses
+from support.net_trees import SDK, Scripted, adapter_on, results_of, statuses
+from support.projects import copied
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
 
+pytestmark = pytest.mark.usefixtures("dotnet")
 CONFIG = '{"stryker-config": {}}'
 TEST_PROJECT = '<Project><PackageReference Include="Microsoft.NET.Test.Sdk" /></Project>'
-
-
-def tree(root: Path, **files: str) -> Path:
-    return written(root, files)
 
 
 def is_at_home(root: Path, *, nested: bool = False, config_file: Path | None = None) -> bool:
@@ -33,31 +31,29 @@ def use_the_global_tool(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["stryker-config.json", "stryker-config.yml", "stryker-config.yaml"])
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_configuration_is_a_home(dotnet: Scripted, tmp_path: Path, name: str, nested: bool) -> None:
+def test_a_configuration_is_a_home(tmp_path: Path, name: str, nested: bool) -> None:
     text = CONFIG if name.endswith("json") else "stryker-config:\n  verbosity: info\n"
-    assert is_at_home(tree(tmp_path / "p", **{name: text}), nested=nested)
+    assert is_at_home(written(tmp_path / "p", {name: text}), nested=nested)
 
 
-def test_a_manifest_beside_a_solution_is_a_home(dotnet: Scripted, tmp_path: Path) -> None:
+def test_a_manifest_beside_a_solution_is_a_home(tmp_path: Path) -> None:
     assert is_at_home(copied_without_config(tmp_path))
     assert is_at_home(tmp_path / "project", nested=True)
 
 
-def test_a_manifest_above_counts_for_what_was_opened_only(dotnet: Scripted, tmp_path: Path) -> None:
-    root = tree(copied_without_config(tmp_path) / "sub", **{"Sub.sln": ""})
+def test_a_manifest_above_counts_for_what_was_opened_only(tmp_path: Path) -> None:
+    root = written(copied_without_config(tmp_path) / "sub", {"Sub.sln": ""})
     assert is_at_home(root)
     assert not is_at_home(root, nested=True)
 
 
-def test_project_folders_of_a_solution_are_no_homes_of_their_own(dotnet: Scripted, tmp_path: Path) -> None:
+def test_project_folders_of_a_solution_are_no_homes_of_their_own(tmp_path: Path) -> None:
     root = copied("net_calc", tmp_path)
     for folder in ("src/Calc", "tests/Calc.Tests"):
         assert not is_at_home(root / folder, nested=True)
 
 
-def test_the_global_tool_counts_for_tests_that_were_opened(
-    dotnet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_global_tool_counts_for_tests_that_were_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = copied_without_config(tmp_path)
     shutil.rmtree(root / ".config")
     assert not is_at_home(root)
@@ -68,35 +64,26 @@ def test_the_global_tool_counts_for_tests_that_were_opened(
     assert not is_at_home(root)
 
 
-def test_a_folder_without_anything_of_dotnet_is_no_home(
-    dotnet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_without_anything_of_dotnet_is_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_the_global_tool(monkeypatch)
-    assert not is_at_home(tree(tmp_path / "p", **{"package.json": "{}"}))
-    assert not is_at_home(tree(tmp_path / "q", **{"Q.csproj": "<Project />"}))
+    assert not is_at_home(written(tmp_path / "p", {"package.json": "{}"}))
+    assert not is_at_home(written(tmp_path / "q", {"Q.csproj": "<Project />"}))
 
 
-def test_only_its_own_configuration_files_are_taken(dotnet: Scripted, tmp_path: Path) -> None:
-    root = tree(
-        copied_without_config(tmp_path),
-        **{
-            "ours.json": CONFIG,
-            "js.json": '{"mutate": []}',
-            "bad.json": "{",
-            "a.toml": "",
-            "a.yml": "stryker-config:\n",
-        },
-    )
-    taken = [
-        name
-        for name in ("ours.json", "js.json", "bad.json", "a.toml", "a.yml")
-        if is_at_home(root, config_file=root / name)
-    ]
-    assert taken == ["ours.json", "a.yml"]
+def test_only_its_own_configuration_files_are_taken(tmp_path: Path) -> None:
+    files = {
+        "ours.json": CONFIG,
+        "js.json": '{"mutate": []}',
+        "bad.json": "{",
+        "a.toml": "",
+        "a.yml": "stryker-config:\n",
+    }
+    root = written(copied_without_config(tmp_path), files)
+    assert [name for name in files if is_at_home(root, config_file=root / name)] == ["ours.json", "a.yml"]
 
 
-def test_a_configuration_that_was_named_is_not_for_the_folders_below(dotnet: Scripted, tmp_path: Path) -> None:
-    root = tree(copied_without_config(tmp_path), **{"ours.json": CONFIG})
+def test_a_configuration_that_was_named_is_not_for_the_folders_below(tmp_path: Path) -> None:
+    root = written(copied_without_config(tmp_path), {"ours.json": CONFIG})
     assert not is_at_home(root / "src/Calc", nested=True, config_file=root / "ours.json")
 
 
@@ -113,7 +100,7 @@ async def test_a_configuration_in_the_test_project_runs_there(
 
 
 async def test_a_test_project_that_was_opened_alone_says_what_to_open(
-    dotnet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_the_global_tool(monkeypatch)
     root = copied("net_repo", tmp_path) / "test/Shop.Tests"
@@ -122,14 +109,14 @@ async def test_a_test_project_that_was_opened_alone_says_what_to_open(
 
 async def test_the_configuration_that_was_named_is_used(dotnet: Scripted, tmp_path: Path) -> None:
     root = copied_without_config(tmp_path)
-    file = tree(root, **{"ci/ours.json": '{"stryker-config": {"mutate": ["**/Names.cs"]}}'}) / "ci/ours.json"
+    file = written(root, {"ci/ours.json": '{"stryker-config": {"mutate": ["**/Names.cs"]}}'}) / "ci/ours.json"
     async with adapter_on(root, config_file=file) as adapter:
         assert {mutant.path for mutant in await discovered(adapter)} == {"src/Calc/Names.cs"}
     arguments = dotnet.runs[0]["arguments"]
     assert arguments[arguments.index("-f") + 1] == str(file)
 
 
-async def test_the_command_can_be_set(dotnet: Scripted, tmp_path: Path) -> None:
+async def test_the_command_can_be_set(tmp_path: Path) -> None:
     root = copied("net_calc", tmp_path)
     command = f"{SDK / 'dotnet'} stryker"
     async with adapter_on(root, settings={"command": command}) as adapter:
@@ -143,10 +130,8 @@ async def test_the_command_can_be_set(dotnet: Scripted, tmp_path: Path) -> None:
         ("stryker-config.yml", "stryker-config:\n  since: true\n", "write it as stryker-config.json"),
     ],
 )
-async def test_a_wrong_configuration_is_one_clear_sentence(
-    dotnet: Scripted, tmp_path: Path, name: str, text: str, said: str
-) -> None:
-    root = tree(copied_without_config(tmp_path), **{name: text})
+async def test_a_wrong_configuration_is_one_clear_sentence(tmp_path: Path, name: str, text: str, said: str) -> None:
+    root = written(copied_without_config(tmp_path), {name: text})
     await refusal(adapter_on(root), ConfigurationError, said)
 
 
@@ -177,7 +162,7 @@ async def findings(root: Path) -> list[Finding]:
     return [finding async for finding in StrykerNet(Project(root=root, cache=root.parent / "no" / "cache")).diagnose()]
 
 
-async def test_doctor_finds_what_is_there(dotnet: Scripted, tmp_path: Path) -> None:
+async def test_doctor_finds_what_is_there(tmp_path: Path) -> None:
     found = await findings(copied("net_calc", tmp_path))
     assert [(finding.good, finding.subject) for finding in found] == [
         (True, "stryker-net"),
@@ -189,14 +174,14 @@ async def test_doctor_finds_what_is_there(dotnet: Scripted, tmp_path: Path) -> N
     assert found[2].text == "9.0.100-scripted"
 
 
-async def test_doctor_says_how_to_install_the_tool(dotnet: Scripted, tmp_path: Path) -> None:
-    [finding] = await findings(copied("net_repo", tmp_path))
-    assert (finding.good, finding.remedy) == (False, "dotnet tool install -g dotnet-stryker")
+async def test_doctor_and_an_error_say_how_to_install_the_tool(tmp_path: Path) -> None:
+    root = copied("net_repo", tmp_path)
+    [finding] = await findings(root)
+    error = await refusal(adapter_on(root), ToolError)
+    assert (finding.good, finding.remedy) == (False, "dotnet tool install -g dotnet-stryker") == (False, error.remedy)
 
 
-async def test_doctor_says_that_there_is_no_sdk(
-    dotnet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_doctor_says_that_there_is_no_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     [finding] = await findings(copied("net_calc", tmp_path))
     assert finding.remedy == "install the .NET SDK"
@@ -206,14 +191,14 @@ async def test_doctor_says_that_there_is_no_sdk(
 
 
 @pytest.mark.parametrize("engine", ["auto", "tool"])
-async def test_doctor_says_what_runs_the_tests(dotnet: Scripted, tmp_path: Path, engine: str) -> None:
+async def test_doctor_says_what_runs_the_tests(tmp_path: Path, engine: str) -> None:
     root = copied("net_calc", tmp_path)
     project = Project(root=root, cache=tmp_path / "cache", settings={"engine": engine})
     found = [finding async for finding in StrykerNet(project).diagnose()]
     assert ("test hosts of VSTest" if engine == "auto" else "as `engine` says") in found[-1].text
 
 
-async def test_a_wrong_engine_is_a_clear_error(dotnet: Scripted, tmp_path: Path) -> None:
+async def test_a_wrong_engine_is_a_clear_error(tmp_path: Path) -> None:
     error = await refusal(adapter_on(copied("net_calc", tmp_path), settings={"engine": "fast"}), ConfigurationError)
     assert (error.problem, error.remedy) == (
         "`engine` of stryker-net is 'fast'",
@@ -230,15 +215,15 @@ async def test_a_wrong_engine_is_a_clear_error(dotnet: Scripted, tmp_path: Path)
     ],
 )
 def test_the_testing_platform_is_a_choice_of_the_user(
-    dotnet: Scripted, tmp_path: Path, config: str, command: str, platform: bool
+    tmp_path: Path, config: str, command: str, platform: bool
 ) -> None:
-    root = tree(copied_without_config(tmp_path), **{"stryker-config.json": config})
+    root = written(copied_without_config(tmp_path), {"stryker-config.json": config})
     settings = {"command": f"dotnet stryker{command}"}
     plan = StrykerNetPlan.make(Project(root=root, cache=tmp_path / "cache", settings=settings))
     assert [plan.uses_platform(base) for base in plan.bases] == [platform]
 
 
-def test_doctor_says_what_is_missing(dotnet: Scripted, tmp_path: Path) -> None:
+def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
     root = copied_without_config(tmp_path)
     shutil.rmtree(root / ".config")
     assert StrykerNet.absent(Project(root=root, cache=root)).remedy == "dotnet tool install -g dotnet-stryker"
@@ -255,11 +240,9 @@ def copied_without_config(to: Path) -> Path:
     "config",
     ['{"stryker-config": {"solution": "../../All.sln"}}', '{"stryker-config": {"test-projects": ["../A/A.csproj"]}}'],
 )
-def test_a_configuration_that_leads_outside_is_no_home_of_its_own(
-    dotnet: Scripted, tmp_path: Path, config: str
-) -> None:
-    root = tree(
-        tmp_path / "p", **{"test/T/stryker-config.json": config, "test/T/T.csproj": TEST_PROJECT, "All.sln": ""}
+def test_a_configuration_that_leads_outside_is_no_home_of_its_own(tmp_path: Path, config: str) -> None:
+    root = written(
+        tmp_path / "p", {"test/T/stryker-config.json": config, "test/T/T.csproj": TEST_PROJECT, "All.sln": ""}
     )
     assert not is_at_home(root / "test/T", nested=True)
     assert is_at_home(root)
@@ -270,7 +253,7 @@ def test_a_configuration_that_leads_outside_is_no_home_of_its_own(
     [({"thresholds": {"high": 80, "break": 72}}, 72), ({"thresholds": {"high": 80}}, None), ({}, None)],
 )
 def test_the_threshold_is_that_of_the_configuration(
-    dotnet: Scripted, tmp_path: Path, configuration: dict[str, Any], expected: float | None
+    tmp_path: Path, configuration: dict[str, Any], expected: float | None
 ) -> None:
     (tmp_path / "stryker-config.json").write_text(json.dumps({"stryker-config": configuration}))
     assert StrykerNet(Project(root=tmp_path, cache=tmp_path / "cache")).threshold() == expected

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import written
 from support.stryker_js_trees import scripted_core
 
 from msp_bridge.adapter import ConfigurationError, Project, Scope
@@ -60,9 +61,7 @@ def test_every_adapter_that_ships_is_looked_at() -> None:
 @pytest.mark.parametrize("name", SETUPS)
 async def test_a_setting_that_there_is_not_is_an_error(name: str, tmp_path: Path) -> None:
     files, settings, message = SETUPS[name]
-    for path, text in files.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(text)
+    written(tmp_path, files)
     if name == "stryker-js":
         scripted_core(tmp_path / "node_modules", "")
     with pytest.raises(ConfigurationError) as caught:

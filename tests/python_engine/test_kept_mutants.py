@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from support.adapters import discovered, results_of
-from support.cosmic_ray_trees import adapter_on, copied
+from support.cosmic_ray_trees import adapter_on
 from support.mutmut_trial import Trial
+from support.projects import copied
 
 from msp_bridge.adapter import Mutant, Status
 from msp_bridge.python_engine import ListingProgram

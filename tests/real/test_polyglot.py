@@ -19,17 +19,17 @@ import pytest
 from support import go_trees, java_trees, rust_trees
 from support.msp_client import Client, Refused
 from support.net_trees import scripted_dotnet
+from support.projects import EXAMPLES, copied
 from support.servers import launched, mutants_of
 from support.strays import below
 from support.stryker_js_trees import CORE9
 
 from msp_bridge.testing import TreeState
 
-PROJECTS = Path(__file__).parents[1] / "projects"
 FOLDERS = {"backend": "py_calc", "billing": "cr_flat", "svc": "net_calc", "web": "js_mocha"}
 FOLDERS |= {"crates": "rust_stand_in", "shelf": "generic_shop"}
 COMPILED = {"tools": "go_workspace/lib"} if go_trees.REAL else {}
-COMPILED |= {"till": str(java_trees.EXAMPLE)} if java_trees.REAL else {}
+COMPILED |= {"till": str(EXAMPLES / "shop-java")} if java_trees.REAL else {}
 TOOLS = {
     "backend": "mutmut",
     "billing": "cosmic-ray",
@@ -60,19 +60,12 @@ def repository(tmp_path: Path, folders: dict[str, str], monkeypatch: pytest.Monk
     scripted_dotnet(tmp_path, monkeypatch)
     root = tmp_path / "repository"
     for folder, project in folders.items():
-        copy_of(PROJECTS / project, root / folder)
+        copied(project, root, folder)
     assert CORE9.is_dir(), f"{CORE9} is missing: `make test` installs it"
     (root / "web" / "node_modules").symlink_to(CORE9)
     (root / "broken").mkdir()
     (root / "broken" / "msp-bridge.toml").write_text("jobs = 0\n")
     return root
-
-
-def copy_of(project: Path, to: Path) -> None:
-    for file in project.rglob("*"):
-        if file.is_file() and "__pycache__" not in file.parts and "node_modules" not in file.parts:
-            (to / file.relative_to(project)).parent.mkdir(parents=True, exist_ok=True)
-            (to / file.relative_to(project)).write_bytes(file.read_bytes())
 
 
 async def results(client: Client, params: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,8 +1,8 @@
 """What the tests of the cosmic-ray adapter share: trees, adapters on them, and cosmic-ray itself to compare with."""
 
 import contextlib
+import json
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,15 +13,6 @@ from typing import Any
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 
 from support.adapters import detected
-
-PROJECTS = Path(__file__).parent.parent / "projects"
-
-
-def copied(name: str, to: Path) -> Path:
-    """The project `name`, copied below `to`."""
-    root = to / "project"
-    shutil.copytree(PROJECTS / name, root, ignore=shutil.ignore_patterns("__pycache__"))
-    return root
 
 
 def adapter_on(root: Path, **about: Any) -> AbstractAsyncContextManager[CosmicRay]:
@@ -40,3 +31,14 @@ def rows(root: Path, query: str) -> list[tuple[object, ...]]:
     """From cosmic-ray's session."""
     with contextlib.closing(sqlite3.connect(root / "session.sqlite")) as session:
         return list(session.execute(query))
+
+
+def plain(root: Path, body: str, tests: str, *, timeout: float = 20, command: str = "python tests.py") -> Path:
+    """A project with one module `m.py`, tested by a script."""
+    root.mkdir()
+    (root / "m.py").write_text(body)
+    (root / "tests.py").write_text(tests)
+    (root / "cosmic-ray.toml").write_text(
+        f'[cosmic-ray]\nmodule-path = "m.py"\ntimeout = {timeout}\ntest-command = {json.dumps(command)}\n'
+    )
+    return root

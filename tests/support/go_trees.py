@@ -13,20 +13,17 @@ from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapter import Mutant, Notice, Result
 from support import adapters
 from support.adapters import detected, items_of
+from support.files import written
+from support.projects import EXAMPLES, copied
 
-PROJECTS = Path(__file__).parent.parent / "projects"
-EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-go"
 PROGRAMS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent), "/usr/local/go/bin"])
 REAL = all(shutil.which(name, path=PROGRAMS) is not None for name in ("go", "gremlins"))
 needs_gremlins = pytest.mark.skipif(not REAL, reason="gremlins is not installed")  # `make test` installs it, beside go
 
 
-def copied(to: Path) -> Path:
+def shop(to: Path) -> Path:
     """The example, copied below `to`, with a file that is no Go where go builds nothing."""
-    root = Path(shutil.copytree(EXAMPLE, to / "project"))
-    (root / "testdata").mkdir()
-    (root / "testdata" / "broken.go").write_text("this is no Go: a > b\n", "utf-8")
-    return root
+    return written(copied(EXAMPLES / "shop-go", to), {"testdata/broken.go": "this is no Go: a > b\n"})
 
 
 def adapter_on(root: Path) -> AbstractAsyncContextManager[Gremlins]:

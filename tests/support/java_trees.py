@@ -3,7 +3,7 @@
 import contextlib
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from msp_bridge.adapter import Mutant, Result, ToolError
 from msp_bridge.testing import RunningProcesses
 from support import adapters
 from support.adapters import detected
+from support.environments import program
+from support.files import written
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-java"
 REPOSITORY = Path.home() / ".m2" / "repository"
 PIT = REPOSITORY / "org" / "pitest" / "pitest-maven"
 REAL = all(shutil.which(name) for name in ("java", "javac", "mvn")) and PIT.is_dir()
@@ -57,8 +58,7 @@ def pit_pom(
 """
 
 
-MVNW = """#!/bin/sh
-# In place of Maven, which takes seconds: what it makes of the project. What is compiled once is kept in BUILDS.
+MVNW = """# In place of Maven, which takes seconds: what it makes of the project. What is compiled once is kept in BUILDS.
 for argument; do case $argument in -Doutput=*) pom=${argument#-Doutput=};; esac; done
 build=BUILDS/$(cat $(find src -name '*.java' | sort) | cksum | tr -d ' ')
 compile() {
@@ -93,25 +93,74 @@ public class FTest {
 }
 
 
+SOURCES, TESTS = "src/main/java/example/stock", "src/test/java/example/stock"
+CLASS = """package example.stock;
+
+final class {name} {{
+    private static Integer known;
+
+    static int twice(int price) {{
+        return price * 2;
+    }}
+
+    static int once() {{
+        if (known == null) {{
+            known = made(3);
+        }}
+        return known;
+    }}
+
+    static int made(int price) {{
+        return price + 1;
+    }}
+
+    static int never(int price) {{
+        return price - 1;
+    }}
+
+    private static final int FACTOR = factor();
+
+    private static int factor() {{
+        return 2;
+    }}
+}}
+"""
+TEST = """package example.stock;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import org.junit.Assert;
+import org.junit.Test;
+
+public class {name} {{
+    @Test
+    public void passes() throws Exception {{
+        {body}
+    }}
+}}
+"""
+
+
+def stock(classes: Iterable[str], tests: Mapping[str, str]) -> dict[str, str]:
+    """The files of classes that are all alike, and of tests with these bodies."""
+    files = {f"{SOURCES}/{name}.java": CLASS.format(name=name) for name in classes}
+    return files | {f"{TESTS}/{name}.java": TEST.format(name=name, body=body) for name, body in tests.items()}
+
+
 def smallest(to: Path) -> Path:
     """A class, a test of it, and a script in the place of Maven."""
-    return without_maven(written(to / "project", "", SMALLEST))
+    return without_maven(written(to / "project", SMALLEST))
 
 
 def without_maven(root: Path) -> Path:
     """Have the project of one module, with JUnit 4, be compiled by a script."""
     names = "junit/junit/4.13.2/junit-4.13.2.jar", "org/hamcrest/hamcrest-core/1.3/hamcrest-core-1.3.jar"
-    jars, builds, wrapper = ":".join(str(REPOSITORY / name) for name in names), root.parent / "builds", root / "mvnw"
+    jars, builds = ":".join(str(REPOSITORY / name) for name in names), root.parent / "builds"
     builds.mkdir()
     (root / "pom.xml").write_text(EFFECTIVE_POM, "utf-8")
-    wrapper.write_text(MVNW.replace("BUILDS", str(builds)).replace("JARS", jars), "utf-8")
-    wrapper.chmod(0o755)
+    program(root / "mvnw", MVNW.replace("BUILDS", str(builds)).replace("JARS", jars))
     return root
-
-
-def copied(to: Path) -> Path:
-    """The example, copied below `to`."""
-    return Path(shutil.copytree(EXAMPLE, to / "project"))
 
 
 def cache_with(tools: Path, place: Path) -> Path:
@@ -125,14 +174,6 @@ def cache_with(tools: Path, place: Path) -> Path:
 
 def adapter_on(root: Path, tools: Path, jobs: int = 2) -> AbstractAsyncContextManager[Pit]:
     return detected(Pit, root, cache=cache_with(tools, root.parent), jobs=jobs)
-
-
-def written(root: Path, pom: str, files: dict[str, str]) -> Path:
-    """The project of `pom` and `files`, in the new directory `root`."""
-    for path, text in (files | {"pom.xml": pom}).items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, "utf-8")
-    return root
 
 
 @contextlib.contextmanager
@@ -158,12 +199,12 @@ def key(mutant: Mutant) -> str:
     return f"{mutant.location.start.line} {mutant.mutator.removesuffix('Mutator')}{number}"
 
 
-def processes(running: RunningProcesses, program: str) -> list[int]:
-    """The ids of the living JVMs that run `program`."""
+def processes(running: RunningProcesses, main: str) -> list[int]:
+    """The ids of the living JVMs that run the class `main`."""
     found = []
     for process in running.look():
         with contextlib.suppress(psutil.Error):
             command = process.cmdline()
-            if any(each.endswith(program) for each in command) and "java" in Path(command[0]).name:
+            if any(each.endswith(main) for each in command) and "java" in Path(command[0]).name:
                 found.append(process.pid)
     return found

@@ -3,29 +3,30 @@
 import asyncio
 import contextlib
 import fcntl
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from msp_bridge.adapter import Adapter
+from msp_bridge.adapter import Adapter, Project
 from msp_bridge.testing import RunningProcesses, TreeState
 
 PROGRAM = """
-import asyncio, sys
+import asyncio, json, sys
 from importlib import import_module
 from pathlib import Path
 from msp_bridge.adapter import Mutant, Project, Result, Scope
 
-async def main(root: Path, module: str, name: str, jobs: str) -> None:
-    project = Project(root=root, cache=root.parent / "cache", python=Path(sys.executable), jobs=int(jobs))
-    adapter = getattr(import_module(module), name)(project)
+async def main(module: str, name: str, root: str, cache: str, settings: str, jobs: str) -> None:
+    about = {"settings": json.loads(settings), "python": Path(sys.executable), "jobs": int(jobs)}
+    adapter = getattr(import_module(module), name)(Project(Path(root), Path(cache), **about))
     while True:
         async for item in adapter.test([item async for item in adapter.discover(Scope()) if isinstance(item, Mutant)]):
             if isinstance(item, Result):
                 print(item.status.value, flush=True)
 
-asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:]))
+asyncio.run(main(*sys.argv[1:]))
 """
 
 
@@ -44,11 +45,12 @@ class BridgeProgram:
 
 
 @contextlib.asynccontextmanager
-async def killed_bridge(adapter: type[Adapter], root: Path, jobs: int = 1) -> AsyncIterator[BridgeProgram]:
-    """A program on the project at `root`, killed when the block ends: no process and no change is left."""
-    before, running = TreeState.of(root), RunningProcesses()
-    about = (root, adapter.__module__, adapter.__name__, str(jobs))
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM, *about], stdout=subprocess.PIPE)
+async def killed_bridge(adapter: type[Adapter], project: Project) -> AsyncIterator[BridgeProgram]:
+    """A program on the project, killed when the block ends: no process and no change is left."""
+    before, running = TreeState.of(project.root), RunningProcesses()
+    about = (project.root, project.cache, json.dumps(dict(project.settings)), str(project.jobs))
+    argv = [sys.executable, "-c", PROGRAM, adapter.__module__, adapter.__name__, *about]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
     try:
         yield BridgeProgram(process)
         running.look()
@@ -56,7 +58,7 @@ async def killed_bridge(adapter: type[Adapter], root: Path, jobs: int = 1) -> As
         process.kill()
         process.communicate()
     assert await running.settled(0) == []
-    assert before.differences(TreeState.of(root)) == []
+    assert before.differences(TreeState.of(project.root)) == []
 
 
 async def unlocked(lock: Path) -> None:

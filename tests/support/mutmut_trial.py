@@ -5,7 +5,6 @@ import importlib
 import json
 import os
 import platform
-import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -22,9 +21,9 @@ from msp_bridge.adapters.mutmut.discovery import MutmutDiscovery
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
 from msp_bridge.python_engine import programs
 from support.files import written
+from support.projects import copied
 
 PACKAGE = {"pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n', "pkg/__init__.py": b""}  # of a project
-PROJECTS = Path(__file__).parent.parent / "projects"
 DISCOVER = Mutmut._discover
 VERSIONS = (platform.python_version(), *map(version, ("mutmut", "libcst")))
 
@@ -92,7 +91,7 @@ class Trial:
         root = directory / "project"
         if not root.exists():
             if isinstance(source, str):
-                shutil.copytree(PROJECTS / source, root)
+                copied(source, directory)
             else:
                 written(root, source)
         project = Project(root, directory / "cache", **{"python": Path(sys.executable), "jobs": 2, **about})

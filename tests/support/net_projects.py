@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from support.files import written
+from support.projects import EXAMPLES
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-net"
+EXAMPLE = EXAMPLES / "shop-net"
 SHOP, SHOP_TESTS = "src/Shop/Cart.cs", "tests/Shop.Tests/CartTests.cs"  # of the example
 REAL = pytest.mark.skipif(
     not (shutil.which("dotnet") and shutil.which("dotnet-stryker")),
@@ -134,9 +135,3 @@ def laid_out(
         "stryker-config.json": f'{{"stryker-config": {{{options}}}}}',
     }
     return written(root, files)
-
-
-def example(to: Path) -> Path:
-    """The example of the repository, copied below `to`."""
-    built = shutil.ignore_patterns("bin", "obj", "StrykerOutput")
-    return Path(shutil.copytree(EXAMPLE, to / "project", ignore=built))

@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import struct
 import sys
 from collections.abc import Sequence
@@ -23,8 +22,7 @@ from msp_bridge.testing import RunningProcesses
 from support import adapters
 from support.adapters import detected
 
-TESTS = Path(__file__).parent.parent
-SDK = TESTS / "support" / "scripted" / "dotnet"
+SDK = Path(__file__).with_name("scripted") / "dotnet"
 
 
 @frozen
@@ -68,13 +66,6 @@ def scripted_dotnet(directory: Path, monkeypatch: Any) -> Scripted:
     return scripted
 
 
-def copied(name: str, to: Path) -> Path:
-    """The project `name`, copied below `to`."""
-    root = to / "project"
-    shutil.copytree(TESTS / "projects" / name, root)
-    return root
-
-
 def host_files(directory: Path, version: int, target: str, model: int | None = None, shared: int = 3) -> Path:
     """A directory with the files of a test host, of the version 18.`version`: what is read of them, and nothing else."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -87,6 +78,13 @@ def host_files(directory: Path, version: int, target: str, model: int | None = N
         content = b"MZ" + FIXED_FILE_INFO + struct.pack("<4H", minor, 18, 0, 0) + b".NETCoreApp,Version=v"
         (directory / name).write_bytes(content + target.encode())
     return directory
+
+
+VERDICTS = {"a - b": "Killed", "g - h": "Survived", "i - j": "Timeout"}  # of the project net_calc
+
+
+def chosen(mutants: list[Mutant]) -> list[Mutant]:
+    return [mutant for mutant in mutants if mutant.replacement in VERDICTS]
 
 
 def adapter_on(root: Path, **options: Any) -> AbstractAsyncContextManager[StrykerNet]:

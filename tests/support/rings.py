@@ -27,6 +27,7 @@ IN_CORE = pytest.StashKey[bool]()
 NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     (
         "adapters/test_cancel_everywhere.py",
+        "adapters/test_cargo_mutants_real.py",
         "adapters/test_cargo_mutants_running.py",
         "adapters/test_cosmic_ray_discovery.py",
         "adapters/test_cosmic_ray_running.py",
@@ -43,7 +44,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_pit_frameworks.py",
         "adapters/test_pit_isolation.py",
         "adapters/test_pit_settings.py",
-        "adapters/test_pit_verify.py",
         "adapters/test_stryker_js_discovery.py",
         "adapters/test_stryker_js_faults.py",
         "adapters/test_stryker_js_install.py",
@@ -93,8 +93,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     ),
     (),
 ) | {
-    "adapters/test_cargo_mutants_conformance.py": ("with_cargo_mutants", "with_it", "every_kind", "kept_builds"),
-    "adapters/test_conformance.py": ("mutmut", "cr_src", "generic", "StrykerJS", "net_repo"),
+    "adapters/test_conformance.py": ("mutmut", "cr_src", "generic", "StrykerJS", "net_repo", "real", "gremlins", "PIT"),
     "adapters/test_generic_running.py": ("test_the_results_are_those_of_the_tool_itself", "portable"),
     "adapters/test_mutmut_setup.py": (
         "test_an_installation_without_what_mutmut_needs",
@@ -173,23 +172,22 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_conformance.py": ("generic", "StrykerJS", "cr_src", "net_repo"),
     # The real gremlins and PIT, each with a test of a cancel of its own, and cosmic-ray's second way, which is that of `generic`.
     "adapters/test_cancel_everywhere.py": ("gremlins", "pit", "by a command"),
-    # The main ring has one run of the real cargo-mutants, and one with nextest; the suite with a stand-in has all promises.
-    "adapters/test_cargo_mutants_conformance.py": ("with_cargo_mutants", "kept_builds"),
-    # PIT's and gremlins' promises are tests of verdicts, a cancel, edits, requests side by side and a red suite.
-    "adapters/test_gremlins.py": (
-        "test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",
-        "test_the_adapter_keeps_its_promises",
-    ),
+    # The main ring has one run of the real cargo-mutants, and one with nextest.
+    "adapters/test_cargo_mutants_real.py": ("kept_builds",),
+    "adapters/test_gremlins.py": ("test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",),
     "adapters/test_gremlins_modules.py": (
         "test_mutants_of_an_older_gremlins",
         "test_processes_that_tests_start_have_the_mutant[off]",
     ),
-    # `test_pit_reading.py` has how errors of the real Maven are read.
-    "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises", "test_a_compile_error_is_named[Maven]"),
+    # `test_pit_reading.py` has how errors of the real Maven are read. A verification by it takes 15 to 45 s of CPU:
+    # `test_pit_fresh_runs.py` has a script in its place.
+    "adapters/test_pit.py": (
+        "test_a_compile_error_is_named[Maven]",
+        "test_verdicts_are_those_of_pit",
+        "test_a_cancel_ends_a_verification",
+    ),
     # `test_gremlins.py` has tests that fail isolated, in the same way.
     "adapters/test_pit_isolation.py": ("fail_inside",),
-    # The real Maven takes 15 to 45 s of CPU for each; `test_pit_fresh_runs.py` has a script in its place.
-    "adapters/test_pit_verify.py": ("test_",),
     # Another framework, another language: `test_pit_reading.py` has what the adapter makes of them.
     "adapters/test_pit_frameworks.py": (),
     # `test_pit.py` has verdicts of the oldest and the newest version, `test_pit_reading.py` what the adapter makes of settings.
@@ -255,7 +253,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_cosmic_ray_running.py": (
         "test_the_statuses_are_those_of_exec",
         # The engine's, with cosmic-ray's mutants: `test_mutmut_verdicts.py` and `test_engine.py` have them with mutmut's.
-        "test_the_engine_leaves_out_a_test",
         "test_a_restart_begins_when_mutants_are_listed",
     ),
     # What runs at import is tested again by `test_what_each_edit_has_tested_again`, whatever was edited.
@@ -277,7 +274,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "toolkit/test_install.py": ("test_each_command_installs_what_it_names[-m venv]",),
     "dialects/test_test_runner.py": ("is_served[socket]",),
     # The same at other moments, or in one more project.
-    "adapters/test_cosmic_ray_safety.py": ("no_status[1]", "no_process[0-", "cr_src]"),
+    "adapters/test_cosmic_ray_safety.py": ("no_status[1]",),
     "adapters/test_stryker_net_copies.py": ("at_any_moment_leaves_nothing[1]",),
     # With random requests, edits and moments; each kind of request, edit and kill has a test of its own.
     "soak/test_soak.py": (),
@@ -285,7 +282,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # Kills, faults, edits and frameworks with the real Stryker.NET: a test has its verdicts, and the scripted one keeps all
     # promises and fails.
     "adapters/test_stryker_net_preparing.py": (
-        "test_the_adapter_keeps_its_promises",
         "test_a_tool_or_a_bridge_that_is_killed",
         "test_code_that_does_not_compile",
         "test_edits_of_code_and_tests_and_red_tests",

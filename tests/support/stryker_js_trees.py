@@ -2,15 +2,17 @@
 
 import contextlib
 import json
-import shutil
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
 
 from msp_bridge.testing import TreeState
+from support import projects
 from support.adapters import detected
 from support.servers import until
 
@@ -21,8 +23,7 @@ BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "comman
 
 def copied(name: str, to: Path, modules: Path | None = CORE9) -> Path:
     """The project `name`, copied below `to`, with these packages."""
-    root = to / "project"
-    shutil.copytree(TESTS / "projects" / name, root, ignore=shutil.ignore_patterns("node_modules"))
+    root = projects.copied(name, to)
     if modules is not None:
         assert modules.is_dir(), f"{modules} is missing: `make test` installs it"
         (root / "node_modules").symlink_to(modules)
@@ -80,6 +81,9 @@ process.stdin.on('data', (data) => {
   }
 });
 """
+TESTED = """send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js':
+  { mutants: [{ ...mutant, status: 'Killed' }] } } } });"""
+KILLS = SERVER.replace("ON_TEST", f"{TESTED} return {{ files: {{}} }}")
 
 
 def scripted_core(modules: Path, script: str, version: str = "9.6.1") -> Path:
@@ -94,3 +98,20 @@ def scripted_core(modules: Path, script: str, version: str = "9.6.1") -> Path:
 async def has_lines(file: Path, count: int) -> None:
     """Returns when `file` has `count` lines."""
     await until(lambda: file.exists() and len(file.read_text().splitlines()) >= count)
+
+
+def running_with(word: str) -> list[psutil.Process]:
+    """The processes below ours with an argument that is a file whose name begins with `word`."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if any(os.path.basename(argument).startswith(word) for argument in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def scripted(to: Path, script: str, version: str = "9.6.1") -> Path:
+    """A project with such a core; its root."""
+    root = copied("js_mocha", to, None)
+    scripted_core(root / "node_modules", script, version)
+    return root

@@ -1,17 +1,15 @@
-"""The adapter keeps the promises of the conformance suite: with a stand-in for cargo, and with the real tools where they are."""
+"""The real cargo-mutants on the example, where it is: every kind of mutant, kept builds, and nextest."""
 
 import asyncio
 import contextlib
-import os
 from pathlib import Path
 
 import pytest
-from msp_bridge.adapters.cargo_mutants import CargoMutants
 from support.adapters import discovered, results_of
-from support.rust_trees import EXAMPLE, PROGRAMS, adapter_on, copied, listings, needs, stand_in
+from support.projects import EXAMPLES, copied
+from support.rust_trees import PROGRAMS, adapter_on, needs
 
-from msp_bridge.adapter import Project, Status
-from msp_bridge.testing import check_adapter
+from msp_bridge.adapter import Status
 
 BY_NEXTEST = """
 #[test]
@@ -26,27 +24,10 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", PROGRAMS)
 
 
-async def test_the_adapter_keeps_its_promises_with_a_stand_in(
-    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stand_in(tmp_path, monkeypatch)
-    root = copied("rust_stand_in", tmp_path)
-    project = Project(root=root, cache=tmp_path / "cache", jobs=2)
-    await check_adapter(CargoMutants, project, sample=6, listings=lambda: listings(tmp_path))
-    assert os.listdir(temporary) == []
-
-
-@needs("cargo-mutants")
-async def test_the_adapter_keeps_its_promises_with_cargo_mutants(tmp_path: Path, temporary: Path) -> None:
-    root = copied(EXAMPLE, tmp_path)
-    await check_adapter(CargoMutants, Project(root=root, cache=tmp_path / "cache", jobs=2), sample=3)
-    assert os.listdir(temporary) == []
-
-
 @needs("cargo-mutants")
 async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "msp_bridge.phases")
-    root = copied(EXAMPLE, tmp_path)
+    root = copied(EXAMPLES / "shop-rust", tmp_path)
     wanted = {
         "replace * with + in total": Status.SURVIVED,
         "replace - with + in total": Status.KILLED,
@@ -66,12 +47,12 @@ async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path, caplog:
 
 @needs("cargo-mutants")
 async def test_kept_builds_are_never_those_of_another_text(tmp_path: Path) -> None:
-    root = copied(EXAMPLE, tmp_path)
+    root = copied(EXAMPLES / "shop-rust", tmp_path)
     source = root / "shop" / "src" / "lib.rs"
     strong = source.read_text("utf-8")
     weak = strong.replace("assert_eq!(super::total(2, 3), 6);", "")
     wanted = {strong: Status.KILLED, weak: Status.SURVIVED}
-    async with contextlib.aclosing(CargoMutants(Project(root=root, cache=tmp_path / "cache", jobs=2))) as adapter:
+    async with adapter_on(root, edited=True) as adapter:
         for text in (strong, weak, strong):
             source.write_text(text, "utf-8")
             chosen = [
@@ -91,7 +72,7 @@ async def test_kept_builds_are_never_those_of_another_text(tmp_path: Path) -> No
 @needs("cargo-mutants")
 @needs("cargo-nextest")
 async def test_a_project_that_uses_nextest_is_tested_with_it(tmp_path: Path) -> None:
-    root = copied(EXAMPLE, tmp_path)
+    root = copied(EXAMPLES / "shop-rust", tmp_path)
     (root / ".cargo").mkdir()
     (root / ".cargo" / "mutants.toml").write_text('test_tool = "nextest"\n', "utf-8")
     with (root / "shop" / "src" / "lib.rs").open("a", encoding="utf-8") as file:
