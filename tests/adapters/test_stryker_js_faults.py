@@ -12,7 +12,7 @@ from msp_bridge.adapters.stryker_js.failures import BaselineFailure, failure
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from msp_bridge.adapters.stryker_js.sessions import StrykerJsSession
 from support.adapters import discovered, findings_of, refusal, results_of, unusable
-from support.stryker_js_trees import BOTH, SERVER, adapter_on, configure, copied, scripted_core
+from support.stryker_js_trees import BOTH, KILLS, SERVER, adapter_on, configure, copied, scripted, scripted_core
 
 from msp_bridge.adapter import BaselineError, ConfigurationError, ToolError
 from msp_bridge.testing import RunningProcesses
@@ -134,8 +134,7 @@ async def test_a_broken_package_json_is_named_with_the_place(tmp_path: Path) -> 
 
 
 async def test_a_core_that_is_too_old_is_named(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path, None)
-    scripted_core(root / "node_modules", "", "5.6.1")
+    root = scripted(tmp_path, "", "5.6.1")
     await refusal(adapter_on(root), ToolError, r"StrykerJS 5\.6\.1 in .* is too old \(6\.4 or later is needed\)")
 
 
@@ -153,8 +152,7 @@ async def test_a_core_that_is_too_old_is_named(tmp_path: Path) -> None:
     ids=["says nothing", "ends at once", "announces too much", "ends within a message"],
 )
 async def test_a_server_that_ends_or_talks_nonsense_is_named(script: str, message: str, tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path, None)
-    scripted_core(root / "node_modules", script)
+    root = scripted(tmp_path, script)
     await refusal(adapter_on(root), ToolError, message)
 
 
@@ -168,8 +166,7 @@ async def test_a_server_that_never_answers_is_ended(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("msp_bridge.adapters.stryker_js.processes.HANDSHAKE_TIMEOUT_S", 2.0)
-    root = copied("js_mocha", tmp_path, None)
-    scripted_core(root / "node_modules", script)
+    root = scripted(tmp_path, script)
     await refusal(adapter_on(root), ToolError, r"StrykerJS didn't answer within 2 s of its start: run")
 
 
@@ -182,8 +179,7 @@ async def test_a_server_that_crashes_is_an_error_and_the_next_request_gets_anoth
         for _ in range(2):
             with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL\)"):
                 await results_of(adapter, mutants)
-        tested = "send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js': { mutants: [{ ...mutant, status: 'Killed' }] } } } });"
-        (core / "bin/stryker.js").write_text(SERVER.replace("ON_TEST", f"{tested} return {{ files: {{}} }}"))
+        (core / "bin/stryker.js").write_text(KILLS)
         assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
 
 
@@ -249,8 +245,7 @@ else for (const mutant of mutants) send({ method: 'msp-bridge/tested', params: m
 
 
 async def test_the_last_results_are_taken_though_the_command_line_has_ended(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path, None)
-    scripted_core(root / "node_modules", ENDS_AT_ONCE, "8.7.0")
+    root = scripted(tmp_path, ENDS_AT_ONCE, "8.7.0")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         running = RunningProcesses()
@@ -263,8 +258,7 @@ async def test_the_last_results_are_taken_though_the_command_line_has_ended(tmp_
 async def test_a_sandbox_is_given_back_when_a_cancel_meets_its_cleaning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = copied("js_mocha", tmp_path, None)
-    scripted_core(root / "node_modules", SERVER)
+    root = scripted(tmp_path, SERVER)
     clear, clearing, may_clear = ProjectSandbox.clear, asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 

@@ -16,7 +16,9 @@ from urllib.parse import unquote
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_js.installation import StrykerJsInstallation
+from support import environments
 from support.adapters import project_at
+from support.files import written
 from support.stryker_js_trees import TESTS
 
 NPM = TESTS / "npm"
@@ -88,9 +90,7 @@ def environment(directory: Path, program: str) -> dict[str, str]:
     programs.mkdir()
     if program in PROGRAMS:
         assert PROGRAMS[program].is_file(), f"{PROGRAMS[program]} is missing: `make test` installs it"
-        command = programs / program.split()[0]
-        command.write_text(f'#!/bin/sh\nexec node "{PROGRAMS[program]}" "$@"\n')
-        command.chmod(0o755)
+        environments.program(programs / program.split()[0], f'exec node "{PROGRAMS[program]}" "$@"')
     own = {
         "HOME": str(directory),
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
@@ -145,8 +145,7 @@ def test_the_printed_command_installs_stryker_and_starts_its_set_up(
     repository = tmp_path / "a repository"
     (repository / "packages/part").mkdir(parents=True)
     (repository / "packages/part/package.json").write_text(MEMBER)
-    for name, text in files.items():
-        (repository / name).write_text(text)
+    written(repository, files)
     configure(repository, registry)
     root = repository / folder
     command = StrykerJs.absent(project_at(root, cache=tmp_path / "cache")).remedy

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.adapters import discovered, findings_of, results_of, unusable
-from support.stryker_js_trees import BOTH, CORE9, SERVER, adapter_on, configure, copied, scripted_core
+from support.stryker_js_trees import BOTH, CORE9, SERVER, adapter_on, configure, copied, scripted
 
 from msp_bridge.adapter import Mutant, Status
 from msp_bridge.toolkit.kept_answers import NAME
@@ -48,11 +48,8 @@ async def test_the_next_bridge_lists_and_tests_the_same_and_only_doctor_asks_aga
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A project with a StrykerJS that never lists twice the same."""
-    root = copied("js_mocha", tmp_path, None)
-    scripted_core(
-        root / "node_modules", SERVER.replace("replacement: 'x'", "replacement: String(process.hrtime.bigint())")
-    )
-    return root
+    never = SERVER.replace("replacement: 'x'", "replacement: String(process.hrtime.bigint())")
+    return scripted(tmp_path, never)
 
 
 async def listed(root: Path) -> list[Mutant]:

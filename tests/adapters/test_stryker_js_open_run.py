@@ -1,7 +1,6 @@
 """The run that stays open: more mutants of the same files are tested without starting anew, and nothing else changes."""
 
 import contextlib
-import os
 from collections.abc import Collection
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
 from support.adapters import discovered, results_of
 from support.servers import until
-from support.stryker_js_trees import CORE9, adapter_on, configure, copied
+from support.stryker_js_trees import CORE9, adapter_on, configure, copied, running_with
 
 from msp_bridge.adapter import Mutant, Result, Status
 from msp_bridge.processes.sweep import alive
@@ -35,16 +34,6 @@ def lines(file: Path) -> int:
 def workers() -> list[psutil.Process]:
     """StrykerJS's processes that run tests."""
     return running_with(WORKER)
-
-
-def running_with(word: str) -> list[psutil.Process]:
-    """The processes below ours with an argument that is a file whose name begins with `word`."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it has just ended
-            if any(os.path.basename(argument).startswith(word) for argument in process.cmdline()):
-                found.append(process)
-    return found
 
 
 def statuses(results: list[Result]) -> dict[Mutant, Status]:
@@ -161,37 +150,3 @@ async def test_mutants_that_a_checker_refuses_are_so_each_time(tmp_path: Path) -
             results = statuses(await results_of(adapter, mutants))
             assert results.keys() == set(mutants)
             assert {mutant for mutant, status in results.items() if status is Status.COMPILE_ERROR} == refused != set()
-
-
-POLLUTED = """import assert from 'node:assert';
-import fs from 'node:fs';
-import { keep, write } from '../lib/keep.js';
-const isClean = () => {
-  assert.equal({}.kept, undefined);
-  assert.ok(!fs.existsSync('kept.txt'));
-};
-for (const each of [keep, write])
-  it(`${each.name} leaves nothing`, () => {
-    isClean();
-    assert.equal(each('x'), 'x');
-    isClean();
-  });
-"""
-IN_MEMORY, IN_A_FILE = "Object.prototype.kept = value;", "fs.writeFileSync('kept.txt', value);"
-
-
-async def test_what_a_mutant_leaves_behind_reaches_no_later_request(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
-    functions = (
-        f"export function {name}(value) {{\n  if (value.length > 1) {{ {statement} }}\n  return value;\n}}\n"
-        for name, statement in (("keep", IN_MEMORY), ("write", IN_A_FILE))
-    )
-    (root / "lib/keep.js").write_text(f"import fs from 'node:fs';\n{''.join(functions)}")
-    (root / "test/keep.spec.js").write_text(POLLUTED)
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter, "lib/keep.js")
-        pollute = [mutant for mutant in mutants if mutant.replacement == "true"]
-        harmless = [mutant for mutant in mutants if mutant.replacement == "false"]
-        for polluting, other in zip(pollute, harmless, strict=True):
-            for mutant, status in ((other, Status.SURVIVED), (polluting, Status.KILLED), (other, Status.SURVIVED)):
-                assert statuses(await results_of(adapter, [mutant])) == {mutant: status}

@@ -21,6 +21,7 @@ LEFT = {  # what a mutant does to its process: how a test sees it
     "process.chdir('/');": "process.cwd() === '/'",
     "setInterval(() => {}, 1000);": "process.getActiveResourcesInfo().includes('Timeout')",
 }
+CHECK = "it('{n} keeps nothing', () => {{ assert.ok(!({seen})); assert.equal(keep{n}('x'), 'x'); assert.ok(!({seen})); }});\n"
 UNMUTATED = """it('changes the process itself', () => {
   Date.prototype.counted = (Date.prototype.counted ?? 0) + 1;
   assert.equal(keep0('x'), 'x');
@@ -57,8 +58,7 @@ async def test_what_a_mutant_leaves_in_its_process_reaches_no_other_mutant(modul
     """`test_each_kind_of_change_is_seen` has the other kinds."""
     root = copied("js_mocha", tmp_path, modules)
     left = dict(list(LEFT.items())[:2])
-    check = "it('{n} keeps nothing', () => {{ assert.ok(!({seen})); assert.equal(keep{n}('x'), 'x'); assert.ok(!({seen})); }});\n"
-    specs = [check.format(n=n, seen=seen) for n, seen in enumerate(left.values())]
+    specs = [CHECK.format(n=n, seen=seen) for n, seen in enumerate(left.values())]
     project(root, list(left), [*specs, UNMUTATED])
     found = await verdicts(root)
     assert len(found) == 2 * len(left)
@@ -113,3 +113,19 @@ async def test_a_change_that_comes_late_is_not_the_next_mutants(tmp_path: Path) 
     project(root, [late], [waits])
     found = await verdicts(root)
     assert [status for (_, replacement), status in found.items() if replacement == "false"] == [Status.SURVIVED]
+
+
+async def test_what_a_mutant_leaves_behind_reaches_no_later_request(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    left = {
+        "Object.prototype.kept = 1;": "'kept' in {}",
+        "fs.writeFileSync('kept.txt', '');": "fs.existsSync('kept.txt')",
+    }
+    project(root, list(left), [CHECK.format(n=n, seen=seen) for n, seen in enumerate(left.values())])
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter, "lib/keep.js")
+        pollute = [mutant for mutant in mutants if mutant.replacement == "true"]
+        harmless = [mutant for mutant in mutants if mutant.replacement == "false"]
+        for polluting, other in zip(pollute, harmless, strict=True):
+            for mutant, status in ((other, Status.SURVIVED), (polluting, Status.KILLED), (other, Status.SURVIVED)):
+                assert [result.status for result in await results_of(adapter, [mutant])] == [status]

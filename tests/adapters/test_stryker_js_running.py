@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 from support.adapters import discovered, results_of
 from support.cancelling import cancelled
-from support.stryker_js_trees import BOTH, CORE8, CORE9, CORE10, adapter_on, copied, has_lines
+from support.stryker_js_trees import BOTH, CORE8, CORE9, CORE10, adapter_on, copied, has_lines, running_with
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
 
@@ -128,17 +128,11 @@ async def test_closing_ends_workers_in_endless_loops_and_the_next_request_is_ser
         testing = asyncio.create_task(results_of(adapter, mutants))
         await has_lines(starts, 3)
         await cancelled(testing)
-        assert spinning() == []
+        assert running_with("check.js") == []
         check.write_text(whole)
         assert len(await results_of(adapter, mutants[:1])) == 1
         assert len(list((tmp_path / "cache").rglob("sandbox-*"))) <= 1  # that of the run that is still open
     assert not list((tmp_path / "cache").rglob("sandbox-*"))
-
-
-def spinning() -> list[str]:
-    """The tests that are still alive."""
-    below = psutil.Process().children(recursive=True)
-    return [str(process.cmdline()) for process in below if "check.js" in " ".join(process.cmdline())]
 
 
 async def test_the_number_of_jobs_is_asked_for_each_run(starts: Path, tmp_path: Path) -> None:
@@ -193,29 +187,6 @@ async def test_stryker_that_is_killed_in_a_run_is_started_again_once(
         assert f"; it is started again for {len(mutants) - 1} mutants that had no result" in caplog.text
         with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL\)"):
             await killing_each_stryker(adapter.test(mutants))
-
-
-async def taken(results: AsyncGenerator[Result, None]) -> list[Result]:
-    async with contextlib.aclosing(results):
-        return [result async for result in results]
-
-
-@BOTH
-async def test_a_stopped_stryker_holds_up_neither_cancel_nor_end(modules: Path, tmp_path: Path) -> None:
-    root = copied("js_command", tmp_path, modules)
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        async with contextlib.aclosing(adapter.test(mutants)) as results:
-            await anext(results)
-            for process in psutil.Process().children(recursive=True):
-                if process.name().startswith("node"):
-                    process.suspend()
-            request = asyncio.create_task(taken(results))
-            await asyncio.sleep(0)  # it asks
-            request.cancel()
-            async with asyncio.timeout(60):
-                await asyncio.wait([request])
-        assert stryker_mains() == []
 
 
 @pytest.mark.skipif(not NODE22.exists(), reason="npm has Node's package for Linux on x64 only")

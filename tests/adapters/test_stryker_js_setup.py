@@ -1,8 +1,6 @@
 """What is found in a project: its configuration, packages, package manager and Node; and what `doctor` says of it."""
 
 import json
-import os
-import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,8 +12,9 @@ from msp_bridge.adapters.stryker_js.configuration import CORE
 from msp_bridge.adapters.stryker_js.failures import faster_runner
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from support.adapters import discovered, findings_of, project_at, refusal, remarks, results_of
-from support.command_line import command, environment
-from support.stryker_js_trees import BOTH, CORE8, CORE9, adapter_on, copied, scripted_core
+from support.environments import program
+from support.files import written
+from support.stryker_js_trees import BOTH, CORE8, CORE9, adapter_on, copied, scripted, scripted_core
 
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
 
@@ -25,14 +24,6 @@ NAMES = [
     for kind in (".conf", ".config")
     for extension in ("js", "mjs", "cjs", "json")
 ]
-
-
-def written(root: Path, **files: str) -> Path:
-    """Files by their names, with `__` for a dot."""
-    root.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (root / name.replace("__", ".")).write_text(text)
-    return root
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,7 +39,7 @@ def test_a_dependency_on_the_core_is_enough(table: str, tmp_path: Path) -> None:
 
 
 async def test_a_dependency_on_the_core_in_a_broken_file_is_no_reason_for_silence(tmp_path: Path) -> None:
-    root = written(tmp_path / "project", package__json='{"devDependencies": {"@stryker-mutator/core": }}')
+    root = written(tmp_path / "project", {"package.json": '{"devDependencies": {"@stryker-mutator/core": }}'})
     async with adapter_on(root) as adapter:
         (finding,) = await findings_of(adapter)
     assert not finding.good
@@ -65,7 +56,7 @@ def test_other_packages_are_not_taken(text: str, tmp_path: Path) -> None:
 
 def test_what_is_installed_around_a_nested_project_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"devDependencies": {"@stryker-mutator/core": "^9"}}')
-    inner = written(tmp_path / "inner", package__json="{}")
+    inner = written(tmp_path / "inner", {"package.json": "{}"})
     assert StrykerJs.detect(project_at(inner, nested=True)) is None
 
 
@@ -135,21 +126,13 @@ async def test_wrong_settings_are_refused(settings: dict[str, Any], message: str
     await refusal(adapter_on(root, settings=settings), ConfigurationError, message)
 
 
-def fake_node(file: Path, version: str) -> Path:
-    """A program that answers as Node does, and does nothing else."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"#!/bin/sh\necho {version}\n")
-    file.chmod(0o755)
-    return file
-
-
 async def test_a_node_that_is_too_old_is_named_with_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = copied("js_mocha", tmp_path, None)
     core = scripted_core(root / "node_modules", "", "10.0.0")
     (core / "package.json").write_text('{"version": "10.0.0", "engines": {"node": ">=22.0.0"}}')
-    node = fake_node(tmp_path / "bin" / "node", "v20.1.0")
+    node = program(tmp_path / "bin" / "node", "echo v20.1.0")
     monkeypatch.setenv("PATH", f"{node.parent}:/bin:/usr/bin")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NVM_DIR", str(tmp_path / "nvm"))
@@ -159,7 +142,7 @@ async def test_a_node_that_is_too_old_is_named_with_what_to_install(
         )
         with pytest.raises(ToolError, match=message):
             await discovered(adapter)
-        fake_node(tmp_path / "nvm/versions/node/v22.3.0/bin/node", "v22.3.0")
+        program(tmp_path / "nvm/versions/node/v22.3.0/bin/node", "echo v22.3.0")
         with pytest.raises(ToolError, match="StrykerJS ended unexpectedly"):  # that one was taken
             await discovered(adapter)
 
@@ -176,12 +159,11 @@ async def test_a_node_that_is_too_old_is_named_with_what_to_install(
 async def test_the_node_that_a_project_pins_comes_first(
     name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = copied("js_mocha", tmp_path, None)
-    scripted_core(root / "node_modules", "")
+    root = scripted(tmp_path, "")
     (root / name).write_text(text)
     monkeypatch.setenv("VOLTA_HOME", str(tmp_path / "volta"))
     for version in ("21.6.1", "21.7.3", "23.0.0"):
-        fake_node(tmp_path / "volta/tools/image/node" / version / "bin/node", f"v{version}")
+        program(tmp_path / "volta/tools/image/node" / version / "bin/node", f"echo v{version}")
     async with adapter_on(root) as adapter:
         (_, node, *_) = await findings_of(adapter)
     assert node.text == f"v21.7.3 ({tmp_path}/volta/tools/image/node/21.7.3/bin/node)"
@@ -207,8 +189,7 @@ def test_what_is_absent_comes_with_the_commands_that_set_it_up(tmp_path: Path) -
 def test_the_root_of_a_workspace_is_named_where_the_package_manager_wants_that(
     tmp_path: Path, files: dict[str, str], command: str
 ) -> None:
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
+    written(tmp_path, files)
     remedy = StrykerJs.absent(project_at(tmp_path)).remedy
     assert remedy is not None
     assert remedy.startswith(f"{command} @stryker-mutator/core && ")
@@ -285,28 +266,6 @@ def hoisted(to: Path) -> Path:
     return root
 
 
-async def test_links_as_pnpm_makes_them_between_packages_or_as_they_lead_to_a_project_are_followed(
-    tmp_path: Path,
-) -> None:
-    workspace = tmp_path / "workspace"
-    root = copied("js_mocha", workspace, None)
-    modules = root / "node_modules"
-    store = modules / ".pnpm" / "all@1.0.0" / "node_modules"
-    store.mkdir(parents=True)
-    for name in os.listdir(CORE9):
-        (store / name).symlink_to(CORE9 / name)
-    (modules / "@stryker-mutator").mkdir()
-    for name in ("mocha", "@stryker-mutator/core", "@stryker-mutator/mocha-runner"):
-        (modules / name).symlink_to(store / name)
-    (modules / ".modules.yaml").write_text("")
-    (workspace / "package.json").write_text("{}")
-    (workspace / "link").symlink_to(root)
-    async with adapter_on(workspace / "link", cache=tmp_path / "cache") as adapter:
-        mutants = await discovered(adapter, "lib/price.js")
-        (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "sum + discount"])
-    assert result.status is Status.KILLED
-
-
 async def test_packages_may_be_above_and_what_is_written_beside_them_stays_beside_the_copy(
     isolated: bool, tmp_path: Path
 ) -> None:
@@ -350,13 +309,11 @@ def test_sandboxes_of_one_project_are_linked_side_by_side(tmp_path: Path) -> Non
 
 
 async def test_a_node_that_does_not_work_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copied("js_mocha", tmp_path, None)
-    scripted_core(root / "node_modules", "")
-    shim = fake_node(tmp_path / "shims" / "node", "")
-    shim.write_text("#!/bin/sh\necho 'No version is set for command node' >&2\nexit 126\n")
+    root = scripted(tmp_path, "")
+    shim = program(tmp_path / "shims" / "node", "echo 'No version is set for command node' >&2\nexit 126")
     monkeypatch.setenv("PATH", f"{shim.parent}:/bin:/usr/bin")
     monkeypatch.setenv("ASDF_DATA_DIR", str(tmp_path / "asdf"))
-    fake_node(tmp_path / "asdf/installs/nodejs/22.3.0/bin/node", "v22.3.0")
+    program(tmp_path / "asdf/installs/nodejs/22.3.0/bin/node", "echo v22.3.0")
     async with adapter_on(root) as adapter:
         (_, node, *_) = await findings_of(adapter)
     assert node.text == f"v22.3.0 ({tmp_path}/asdf/installs/nodejs/22.3.0/bin/node)"
@@ -380,13 +337,6 @@ async def test_the_threshold_is_that_of_the_configuration(
     async with adapter_on(root) as adapter:
         assert await discovered(adapter, "lib/price.js")
         assert adapter.threshold() == expected
-
-
-def test_a_run_below_the_threshold_of_a_configuration_in_javascript_fails(tmp_path: Path) -> None:
-    root = copied("js_command", tmp_path)
-    done = subprocess.run(command("run"), cwd=root, env=environment(root), capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1, done.stderr
-    assert "is below the threshold of 98 %" in done.stderr
 
 
 @BOTH

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
+from support import files
 from support.adapters import discovered, findings_of, project_at, results_of
 from support.stryker_js_trees import TESTS, adapter_on
 
@@ -49,7 +50,9 @@ async def test_a_part_of_a_workspace_has_the_statuses_of_strykerjs_alone(
     workspace: Layout, alone: Statuses, tmp_path: Path
 ) -> None:
     root = workspace(tmp_path)
-    part = root / "packages" / "web"
+    (tmp_path / "link").symlink_to(root)
+    opened = tmp_path / "link" if workspace is pnpm else root  # Plug'n'Play does not work through a link
+    part = opened / "packages" / "web"
     tree, installed = TreeState.of(root), TreeState.of(PNPM)
     async with adapter_on(part, nested=True, cache=tmp_path / "cache") as adapter:
         results = await results_of(adapter, await discovered(adapter))
@@ -370,12 +373,9 @@ def test_the_copy_of_a_package_that_nobody_needs_any_more_is_erased(tmp_path: Pa
     assert (shop / "package.json").read_text() == (root / "packages/shop/package.json").read_text()
 
 
-def written(root: Path, *files: str) -> Path:
+def written(root: Path, *names: str) -> Path:
     """A directory with these files; a package.json is an empty one."""
-    for file in files:
-        (root / file).parent.mkdir(parents=True, exist_ok=True)
-        (root / file).write_text("{}")
-    return root
+    return files.written(root, dict.fromkeys(names, "{}"))
 
 
 @pytest.mark.parametrize(

@@ -106,9 +106,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "node_that_is_too_old",
         "test_the_doctor",
         "test_packages_may_be",
-        "test_links_as_pnpm_makes_them",
         "test_the_threshold_is_that_of_the_configuration",
-        "test_a_run_below_the_threshold",
         "test_an_option_that_nothing_knows",
     ),
     "adapters/test_stryker_js_workspaces.py": ("has_the_statuses_of_strykerjs", "test_what_a_package_of_the_workspace"),
@@ -163,13 +161,14 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "no_time_runs_out[command line]",
         "the_next_request_is_served[command line]",
         "is_started_again_once[command line]",
-        "neither_cancel_nor_end[command line]",
     ),
     # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
     "adapters/test_generic_running.py": ("portable",),
     # `test_polyglot.py` has these requests with each tool in one session, and the tests of running, of discovery and of isolation
     # what else the suite asks: scopes, edits, a cancel, requests side by side, a tree that stays as it was.
-    "adapters/test_conformance.py": ("generic", "StrykerJS", "cr_src", "net_repo"),
+    # The stand-in for cargo and the scripted dotnet have the whole suite, and PIT and gremlins tests of verdicts, a cancel,
+    # edits, requests side by side and a red suite.
+    "adapters/test_conformance.py": ("generic", "StrykerJS", "cr_src", "net_repo", "real", "gremlins", "PIT"),
     # The real gremlins and PIT, each with a test of a cancel of its own, and cosmic-ray's second way, which is that of `generic`.
     "adapters/test_cancel_everywhere.py": ("gremlins", "pit", "by a command"),
     # The main ring has one run of the real cargo-mutants, and one with nextest.
@@ -196,8 +195,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "portable",
         "command line",
         "test_the_threshold_is_that_of_the_configuration",  # the configuration that was named has one
-        "test_links_as_pnpm_makes_them",  # `test_stryker_js_workspaces.py` has what pnpm itself has installed
-        "test_a_run_below_the_threshold",  # as with any adapter, when the threshold is known
     ),
     "adapters/test_stryker_js_workspaces.py": (
         "portable",
@@ -289,11 +286,10 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     ),
     "adapters/test_stryker_net_real.py": (),
     # More similar ways to go on with what is open.
-    "adapters/test_stryker_js_process_state.py": ("[command line]",),
+    "adapters/test_stryker_js_process_state.py": ("[command line]", "reaches_no_later_request"),
     "adapters/test_stryker_js_open_run.py": (
         "test_no_time_at_all_lets_nothing_stay",
         "test_of_several_runs_that_are_open",
-        "test_what_a_mutant_leaves_behind_reaches_no_later_request",  # `test_stryker_js_process_state.py`: no other mutant
     ),
 }
 # The same form: tests that start Python processes, in which nobody sees what they run. `make mutants` would run them for each mutant.
