@@ -73,7 +73,7 @@ class RunSelection:
             where += f" on lines that have changed since {self.since}"
         if self.paths:
             where += f" in {self.paths}"
-        if not self.short.takes_all:
+        if self.short.status is not None or self.short.mutator is not None:
             where += " with this status or mutator"
         return f"no mutants{where}" if where else "no mutants; `msp-bridge doctor` shows where they were looked for"
 

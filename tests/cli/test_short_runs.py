@@ -80,6 +80,8 @@ def test_only_what_survived_last_time_is_tested_again(project: Path) -> None:
     assert "4" in bridge(project, "results", "--all").stdout.split("mutation score")[0]  # the others are as they were
     done = bridge(project, "run", "--mutator", "DIG", "--status", "Killed")
     assert "no mutants with this status or mutator" in done.stdout
+    (project / "empty.script").touch()
+    assert "no mutants in empty.script\n" in bridge(project, "run", "empty.script", "--sample", "2").stdout
 
 
 def test_fail_fast_stops_at_a_survivor(project: Path) -> None:
