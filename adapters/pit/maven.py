@@ -20,9 +20,9 @@ from .installation import maven
 COMPILING = "compiling with Maven"
 RESOLVING = "resolving PIT with Maven"
 QUICK_START = "-XX:TieredStopAtLevel=1"  # half of Maven's CPU time is its own JIT compiler's
-# What would fail in a copy: it has no version control for plug-ins that put the commit's name into the build, and has
-# files of ours without the head that RAT wants.
-LEFT_OUT = ("-Dmaven.gitcommitid.skip=true", "-Dmaven.buildNumber.skip=true", "-Drat.skip=true")
+# They fail in a copy: it has no version control for what puts the commit's name into the build, and has files of ours
+# without the head that RAT wants.
+SKIP_PLUGINS = ("-Dmaven.gitcommitid.skip=true", "-Dmaven.buildNumber.skip=true", "-Drat.skip=true")
 CLASS_PATH = ".msp-bridge-class-path"  # in the directory of each module of the copy
 # What it says when something is not in the local repository, as far as one can know without the network.
 SAYS_ABSENT = re.compile(r"offline mode|No plugin found for prefix|has not been downloaded|is not accessible \(offline")
@@ -103,7 +103,7 @@ def shown(printed: str, root: Path) -> str:
 async def _problem(root: Path, heard: Callable[[bytes], object], *arguments: str) -> str | None:
     """Return what Maven prints if it fails."""
     options = f"{QUICK_START} {os.environ.get('MAVEN_OPTS', '')}"
-    argv = [maven(root), "--batch-mode", "--quiet", "-Dstyle.color=never", *LEFT_OUT, *arguments]
+    argv = [maven(root), "--batch-mode", "--quiet", "-Dstyle.color=never", *SKIP_PLUGINS, *arguments]
     async with ProcessTree.running(argv, cwd=root, env={"MAVEN_OPTS": options}) as tree:
         printed = bytearray()
         while piece := await tree.read():

@@ -142,9 +142,10 @@ class Baseline:
         def mask(old: int) -> int:
             return sum(1 << moved[test] for test in bits(old) if test in moved)
 
-        def subset(old: Iterable[int]) -> Any:
+        def subset(old: Iterable[int]) -> frozenset[int]:
             return frozenset(moved[test] for test in old if test in moved)
 
+        sets: dict[str, Any] = {name: subset(getattr(self, name)) for name in SETS}
         durations = [0.0] * len(tests)
         for test, place in moved.items():
             durations[place] = self.durations[test]
@@ -154,7 +155,7 @@ class Baseline:
             durations=durations,
             lines={path: {line: mask(old) for line, old in found.items()} for path, found in self.lines.items()},
             failing={moved[test]: text for test, text in self.failing.items() if test in moved},
-            **{name: subset(getattr(self, name)) for name in SETS},
+            **sets,
             unmeasured=(1 << len(tests)) - 1 & ~mask((1 << len(self.tests)) - 1),
             survivors={survivor: Held(mask(held.tests), held.edited) for survivor, held in self.survivors.items()},
         )

@@ -171,10 +171,10 @@ class KillConfirmation:
 
     def _is_due_under_load(self, test: int, alone: float | None = None) -> bool:
         """`alone`: what the test takes then, where that is known; it pays for all that is done once."""
-        baseline = self._way.baseline
-        among = baseline.durations[test] if alone is None or baseline.is_timed(test) else alone
         if self._is_unsteady(test):
             return False
+        baseline = self._way.baseline
+        among = baseline.durations[test] if alone is None or baseline.is_timed(test) else alone
         return self._controls.due_under_load(test, among, among if alone is None else alone)
 
     def _runs_in_fork(self, mutant: ScheduledMutant) -> bool:
