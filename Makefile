@@ -66,6 +66,7 @@ steady: $(VENV)/.core
 	done
 
 mutants: $(VENV)/.core
+	mkdir -p build
 	$(BIN)/msp-bridge run --jobs 4 --html build/mutants.html $(if $(SINCE),--since $(SINCE) --no-new-survivors --budget 5m,--incremental --threshold 85)
 
 test-versions: $(VENV)/.core
