@@ -260,9 +260,10 @@ class HasTestCommand(Protocol):
     async def test_command(self) -> tuple[str, ...] | None:
         """Program and arguments that run the tests in the project's root, and end with 0 when they pass.
 
-        They are the tests that the tool runs: what its configuration selects, and no others. None where there is no
-        such command. Where the directory of a mutant's file decides which these are, a word has `{directory}` for it,
-        as in `go test ./{directory}`; without a mutant that is `...`. Called after `discover`. Raises BridgeError.
+        They are the tests that the tool runs: what its configuration selects, but for tests that are left out, as they
+        fail without any mutant. None where there is no such command. Where the directory of a mutant's file decides
+        which these are, a word has `{directory}` for it, as in `go test ./{directory}`; without a mutant that is
+        `...`. Called after `discover`. Raises BridgeError.
         """
 
 

@@ -30,6 +30,7 @@ GENERATING = "generating the mutated code"
 COLLECTING = "collecting the tests"
 BASELINE = "running the tests without mutants"
 WHOLE_SUITE = "the tests that may run the mutant pass with it; running all"
+VERIFYING = "testing mutants again in fresh processes"
 BRIEF_S = 0.3  # what is over sooner isn't reported
 EVERY_S = 0.2
 MAX_BATCH = 250  # results at once: 2 ms of work, so that a flood of results delays nobody

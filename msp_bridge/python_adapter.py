@@ -107,7 +107,10 @@ class PythonAdapter(LazyParts):
         from msp_bridge.python_engine import pytest_command
 
         plan = await self.engine_plan()
-        return None if plan is None else pytest_command(plan.python, *plan.arguments)
+        if plan is None:
+            return None
+        failing = await self._engine.failing_tests(plan)
+        return pytest_command(plan.python, *plan.arguments, *(f"--deselect={test}" for test in failing))
 
     def check_tests(self) -> AsyncGenerator[Finding, None]:
         """Implement `ChecksTests.check_tests`."""

@@ -21,7 +21,7 @@ from msp_bridge.concurrency import in_thread, meanwhile
 from msp_bridge.errors import BridgeError, ConfigurationError, SeveralErrors
 from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Mutant, Result, Status
-from msp_bridge.notices import FailingTest, ProjectFailure, Told, UnusableFile
+from msp_bridge.notices import ProjectFailure, Told, UnusableFile
 from msp_bridge.phases import batches
 from msp_bridge.reports.accepted import AcceptedSurvivors
 from msp_bridge.reports.kept import CHANGED, COMMIT, SECONDS, STARTED, TESTED, WHOLE, started
@@ -167,10 +167,10 @@ class TerminalRun:
             if mutants:
                 await self._test(workspace, console, lines)
             if mutants and self.verify is not None:
-                from msp_bridge.cli.verification import CommandOfVerification, verify_results
+                from msp_bridge.cli.verification import verify_results
 
-                command = CommandOfVerification(self.verify_command, [each.test for each in self.told.of(FailingTest)])
-                await verify_results(workspace, self.results.values(), self.verify, command, console, lines)
+                results = self.results.values()
+                await verify_results(workspace, results, self.verify, self.verify_command, console, lines)
         if self.told.failures:
             raise SeveralErrors(self.told.failures)
 

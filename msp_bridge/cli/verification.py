@@ -5,7 +5,6 @@ import secrets
 import shlex
 from collections.abc import Iterable, Sequence
 
-from attrs import evolve, frozen
 from rich.console import Console
 from rich.text import Text
 
@@ -13,45 +12,27 @@ from msp_bridge.adapter import HasFreshResults, HasTestCommand
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.model import Result
 from msp_bridge.notices import PhaseReport
-from msp_bridge.phases import heard_by
+from msp_bridge.phases import VERIFYING, heard_by
 from msp_bridge.reports.terminal import PhaseLines, is_terminal
 from msp_bridge.testing.comparison import Difference, FreshTool, Verification, is_verifiable
-from msp_bridge.testing.oracle import Oracle, is_pytest
+from msp_bridge.testing.oracle import Oracle
 from msp_bridge.text import counted
 from msp_bridge.workspace.projects import MountedAdapter
 from msp_bridge.workspace.workspace import Workspace
-
-
-@frozen
-class CommandOfVerification:
-    """How the tests are run: as `named` by the user, or by the tool's own command without the tests that fail."""
-
-    named: str | None
-    failing: Sequence[str]  # without any mutant, by their names
-
-    async def of(self, tool: MountedAdapter) -> tuple[str, ...]:
-        """The words of the command for one tool. Raises ConfigurationError."""
-        if self.named is not None:
-            return tuple(shlex.split(self.named))
-        known = await tool.adapter.test_command() if isinstance(tool.adapter, HasTestCommand) else None
-        if known is None:
-            raise ConfigurationError(
-                f"{tool.label} has no test command that --verify knows", 'name it: --verify-command "make test"'
-            )
-        return (*known, *(f"--deselect={test}" for test in self.failing)) if is_pytest(known) else known
 
 
 async def verify_results(
     workspace: Workspace,
     results: Iterable[Result],
     count: int,
-    command: CommandOfVerification,
+    command: str | None,
     console: Console,
     lines: PhaseLines | None,
 ) -> None:
     """Check `count` of the results, drawn at random from all tools', and show which differ; `lines` say each phase.
 
-    Raises BridgeError when any does, and BaselineError when the tests don't pass without a mutant.
+    `command` runs the tests, in place of the tool's own. Raises BridgeError when any verdict differs, and BaselineError
+    when the tests don't pass without a mutant.
     """
     of_tool: dict[MountedAdapter, list[Result]] = {}
     verifiable = [result for result in results if is_verifiable(result)]
@@ -77,40 +58,58 @@ async def _verify(
     workspace: Workspace,
     tool: MountedAdapter,
     drawn: list[Result],
-    command: CommandOfVerification,
+    command: str | None,
     console: Console,
     lines: PhaseLines | None,
 ) -> Verification:
     """Verify one tool; each difference is shown as soon as it is known, since a fresh process may take minutes."""
     projects = workspace.projects
-    words = f"of {counted(len(drawn), 'mutant')} tested again in fresh processes"
-    wait = console.status(Text(f"{tool.label}: 0 {words}"))
+    wait = console.status(tool.label)
     done = 0
+
+    def show(phase: PhaseReport) -> None:
+        if lines is None:
+            wait.update(Text(f"{tool.label}: {phase}"))
+        else:
+            lines.show(phase)
+
+    def checked() -> PhaseReport:
+        return PhaseReport(VERIFYING, done, len(drawn))
 
     def report(difference: Difference | None) -> None:
         nonlocal done
         done += 1
-        wait.update(Text(f"{tool.label}: {done} {words}"))
+        show(checked())
         if difference is not None:
             console.print(str(difference), soft_wrap=True)
 
-    def show_phase(phase: PhaseReport) -> None:
-        wait.update(Text(f"{tool.label}: {phase}"))
-
-    inner = [evolve(each, mutant=evolve(each.mutant, path=each.mutant.path[len(tool.folder) :])) for each in drawn]
+    inner = [tool.own_result(result) for result in drawn]
     if is_terminal(console):
         wait.start()
+    show(checked())
     try:
         if isinstance(tool.adapter, HasFreshResults):
-            if command.named is not None:
+            if command is not None:
                 console.print(f"{tool.label}: the tool itself says what is right, not --verify-command")
             fresh = FreshTool(tool.adapter)
-            with heard_by(show_phase if lines is None else lines.show):
+            with heard_by(show):
                 return await fresh.compare(inner, known=await fresh.verdicts(inner), report=report)
-        oracle = await Oracle.of(projects.root / tool.folder, await command.of(tool))
+        with heard_by(show):
+            words = await _command_of(tool) if command is None else shlex.split(command)
+        oracle = await Oracle.of(projects.root / tool.folder, words)
         return await oracle.compare(inner, jobs=projects.configuration.jobs or 1, report=report)
     except asyncio.CancelledError:
-        console.print(f"{tool.label}: {done} {words}")
+        console.print(f"{tool.label}: {checked()}")
         raise
     finally:
         wait.stop()
+
+
+async def _command_of(tool: MountedAdapter) -> Sequence[str]:
+    """The words of the tool's own command for the tests. Raises BridgeError."""
+    known = await tool.adapter.test_command() if isinstance(tool.adapter, HasTestCommand) else None
+    if known is None:
+        raise ConfigurationError(
+            f"{tool.label} has no test command that --verify knows", 'name it: --verify-command "make test"'
+        )
+    return known

@@ -21,7 +21,7 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from contextvars import Context
 from functools import partial
@@ -186,6 +186,10 @@ class PythonEngine:
         """A host that has the files as they are, and has measured all tests, for `doctor`. Raises ToolError."""
         self._slot.begin_request()
         return await self._slot.settled(self._noting(plan))
+
+    async def failing_tests(self, plan: TestPlan) -> Collection[str]:
+        """The names of the tests that fail without any mutant. Raises ToolError."""
+        return (await self.prepare(plan)).failing
 
     async def diagnose(self, plan: TestPlan) -> AsyncGenerator[Finding, None]:
         """How many tests there are, what is isolated for each mutant, and which tests fail without any mutant."""

@@ -74,10 +74,20 @@ class MountedAdapter:
                 "see the tool's own documentation for how it leaves out code",
             )
         try:
-            edit = await self.adapter.ignore(evolve(mutant, path=mutant.path[len(self.folder) :]), reason)
+            edit = await self.adapter.ignore(self._own(mutant), reason)
         except (OSError, ValueError) as error:
             raise ToolError(f"{mutant.path} can't be read: {error}", "list its mutants again") from error
         return evolve(edit, path=self.folder + edit.path)
+
+    def own_result(self, result: Result) -> Result:
+        """A result of `test` as the adapter itself has it: its path and the tests that killed it without the folder."""
+        killed_by = result.killed_by
+        if killed_by is not None:
+            killed_by = tuple(test.removeprefix(f"{self.folder}: ") for test in killed_by)
+        return evolve(result, mutant=self._own(result.mutant), killed_by=killed_by)
+
+    def _own(self, mutant: Mutant) -> Mutant:
+        return evolve(mutant, path=mutant.path[len(self.folder) :])
 
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings.surroundings`; None if the adapter has none."""
@@ -92,7 +102,7 @@ class MountedAdapter:
         """Implement `KnowsReach.reach`; the names of tests in `Reach.tests` are the adapter's own."""
         if not isinstance(self.adapter, KnowsReach):
             return {}
-        outer = {evolve(mutant, path=mutant.path[len(self.folder) :]): mutant for mutant in mutants}
+        outer = {self._own(mutant): mutant for mutant in mutants}
         found = await self.adapter.reach(list(outer), known, alone=alone)
         return {
             outer[mutant]: evolve(reach, covered_by=self._named(reach.covered_by) or ())
@@ -112,8 +122,7 @@ class MountedAdapter:
                     yield evolve(mutant, path=self.folder + mutant.path)
 
     async def _test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        inner = [evolve(mutant, path=mutant.path[len(self.folder) :]) for mutant in mutants]
-        async with contextlib.aclosing(self.adapter.test(inner)) as results:
+        async with contextlib.aclosing(self.adapter.test([self._own(mutant) for mutant in mutants])) as results:
             async for result in results:
                 if isinstance(result, Notice):
                     yield self._moved(result)

@@ -15,6 +15,7 @@ def test_verdicts_that_agree_are_counted(project: Path) -> None:
     done = bridge(project, "run", "--verify", "3", "--verify-command", FINDS_MINUS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "verified 3 mutants in fresh processes: 0 differ"
+    assert done.stderr.splitlines()[-1] == "msp-bridge: testing mutants again in fresh processes …"
 
 
 def test_verdicts_that_differ_are_shown_and_fail_the_run(project: Path) -> None:
@@ -62,6 +63,13 @@ def test_add():
 def test_red():
     assert add(2, 3) == 6
 """
+M = """def add(a, b):
+    return a + b
+
+
+def unused(a):  # its mutants have no verdict before all tests are known
+    return a + 1
+"""
 MUTMUT = """
 [tool.mutmut]
 source_paths = ["m.py"]
@@ -84,12 +92,13 @@ test-command = "python -m pytest checks.py"
 def test_the_tests_are_those_that_the_tools_configuration_selects(
     tmp_path: Path, configuration: str, content: str
 ) -> None:
-    """Without those that fail, as in the run."""
+    """Without those that fail, as in the run; also in a folder of the workspace, where their names begin with it."""
     files = {
-        configuration: content,
-        "m.py": "def add(a, b):\n    return a + b\n",
-        "checks.py": CHECKS,  # no name that pytest looks for
-        "test_other.py": "def test_other():\n    assert False, 'it is no test of this configuration'\n",
+        f"library/{configuration}": content,
+        "library/m.py": M,
+        "library/checks.py": CHECKS,  # no name that pytest looks for
+        "msp-bridge.toml": "[folders.library]\n",
+        "library/test_other.py": "def test_other():\n    assert False, 'it is no test of this configuration'\n",
     }
     project = written(tmp_path / "project", files)
     argv = command("run", "--verify", "3")
