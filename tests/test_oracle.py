@@ -205,6 +205,25 @@ async def test_what_fails_after_the_last_test_is_no_kill(root: Path, isolated: b
     assert (await oracle.compare([Result(after, Status.KILLED)])).differences == ()
 
 
+async def test_pytest_may_fail_after_the_last_test_also_without_a_mutant(root: Path, isolated: bool) -> None:
+    covered = """import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtestloop(session):
+    yield
+    session.testsfailed += 1  # as pytest-cov says that too little is covered
+"""
+    written(root, {"conftest.py": covered})
+    fails, passes = mutant(root, "calc.py", "a + b", "a - b"), mutant(root, "calc.py", "unused", "x")
+    results = [Result(one, status) for one in (fails, passes) for status in (Status.KILLED, Status.SURVIVED)]
+    oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=isolated)
+    found = await oracle.compare(results, jobs=2)
+    assert {(one.result.mutant, one.result.status) for one in found.differences} == {
+        (fails, Status.SURVIVED),
+        (passes, Status.KILLED),
+    }
+
+
 async def test_tests_that_fail_by_chance_are_no_difference(root: Path, tmp_path: Path) -> None:
     flaky = f"cd {tmp_path} && echo >> runs && test $(($(wc -l < runs) % 2)) = 1"
     oracle = await Oracle.of(root, ("sh", "-c", flaky), isolated=False)

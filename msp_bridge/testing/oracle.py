@@ -21,7 +21,8 @@ same command passed without the mutant: 1 a test failed; 2 a test module can't b
 broke; 4 a conftest.py can't be imported; 5 no tests are left. `Verdict.reason` says which it was.
 
 What comes after the last test counts for nothing: a mutant survives with which all tests pass and pytest fails as it
-ends. So a survivor with which pytest fails is tested once more, by a pytest that ends with its last test.
+ends. So a survivor with which pytest fails is tested once more, by a pytest that ends with its last test; where it
+fails without a mutant (a coverage that is required, and not reached), each pytest ends so.
 
 *RuntimeError* says that the tests have no verdict: the mutant has ended their process. A fresh process contradicts it
 where pytest comes to its end, which its last line shows: a mutant may end it with any exit code. Other commands have no
@@ -92,6 +93,7 @@ class Oracle(FreshProcesses):
     world: frozenset[str] | None  # parts of `isolation`; None: the copy is not at the project's own path
     timeout_s: float
     _environment: Mapping[str, str | None] = field(factory=dict)
+    _ends_with_last_test: bool = False  # pytest's process, so that nothing after it counts
 
     @classmethod
     async def of(
@@ -113,9 +115,12 @@ class Oracle(FreshProcesses):
             oracle = cls(root, tuple(command), world, BASELINE_TIMEOUT_S, environment or {})
             start = time.monotonic()
             verdict = await oracle.verdict_of(None)
-            if verdict.status is Status.SURVIVED:
-                limit = TIMEOUT_MARGIN_S + TIMEOUT_FACTOR * (time.monotonic() - start)
-                return cls(root, tuple(command), world, limit, environment or {})
+            passes = verdict.status is Status.SURVIVED
+            if not passes and _is_of_pytest(verdict):
+                oracle, start = evolve(oracle, ends_with_last_test=True), time.monotonic()
+                passes = (await oracle.verdict_of(None)).status is Status.SURVIVED
+            if passes:
+                return evolve(oracle, timeout_s=TIMEOUT_MARGIN_S + TIMEOUT_FACTOR * (time.monotonic() - start))
         words = " ".join(command)
         another = f"that leaves them out: {words} --deselect TEST" if is_pytest(command) else "in which they pass"
         raise BaselineError(
@@ -165,13 +170,8 @@ class Oracle(FreshProcesses):
 
     async def _passes_all_tests(self, mutant: Mutant) -> bool:
         """Whether all tests pass with `mutant`, so that pytest can only have failed after them."""
-        with tempfile.TemporaryDirectory(prefix="msp-bridge-oracle-") as directory:
-            Path(directory, f"{LAST_TEST}.py").write_text(ENDS_THERE, "ascii")
-            before = self._environment.get("PYTHONPATH", os.environ.get("PYTHONPATH"))
-            path = os.pathsep.join(filter(None, [directory, before]))
-            environment = {**self._environment, "PYTHONPATH": path}
-            oracle = evolve(self, command=(*self.command, "-p", LAST_TEST), environment=environment)
-            return (await oracle.verdict_of(mutant)).status is Status.SURVIVED
+        oracle = evolve(self, ends_with_last_test=True)
+        return (await oracle.verdict_of(mutant)).status is Status.SURVIVED
 
     def _command_on(self, mutant: Mutant | None) -> tuple[str, ...]:
         """The command for a mutant, as `HasTestCommand` says."""
@@ -189,6 +189,10 @@ class Oracle(FreshProcesses):
         layers.mkdir()
         scratch.mkdir()
         environment = {"PYTHONDONTWRITEBYTECODE": "1", **_activated(command[0]), **self._environment}
+        if self._ends_with_last_test:
+            (base / f"{LAST_TEST}.py").write_text(ENDS_THERE, "ascii")
+            environment["PYTHONPATH"] = _before([base], environment)
+            command = (*command, "-p", LAST_TEST)
         if self.world is not None:
             where = self.root
             world = {"root": str(self.root), "copy": str(copy), "layers": str(layers), "keep": kept}
@@ -284,6 +288,10 @@ def _activated(program: str) -> dict[str, str | None]:
 
 def _search_path(copy: Path, environment: Mapping[str, str | None]) -> str:
     """Before what an editable install puts on Python's path, which is the project's own path."""
-    before = environment["PYTHONPATH"] if "PYTHONPATH" in environment else os.environ.get("PYTHONPATH")
-    found = [copy, *(copy / name for name in ("src", "source") if (copy / name).is_dir())]
-    return os.pathsep.join([*map(str, found), *filter(None, [before])])
+    return _before([copy, *(copy / name for name in ("src", "source") if (copy / name).is_dir())], environment)
+
+
+def _before(directories: Sequence[Path], environment: Mapping[str, str | None]) -> str:
+    """Python's path, with `directories` before those of the environment."""
+    path = environment["PYTHONPATH"] if "PYTHONPATH" in environment else os.environ.get("PYTHONPATH")
+    return os.pathsep.join([*map(str, directories), *filter(None, [path])])
