@@ -147,6 +147,11 @@ async def test_tests_that_fail_without_a_mutant_are_no_oracle(root: Path) -> Non
     assert "not 'red'" in caught.value.first_failure
 
 
+async def test_a_script_that_fails_without_a_mutant_is_shown_by_its_name(root: Path) -> None:
+    with pytest.raises(BaselineError, match=r"^`go test \./\{directory\}` fails in a fresh copy"):
+        await Oracle.of(root, ("sh", "-c", "exit 1", "go test", "./{directory}"), isolated=False)
+
+
 async def test_results_that_differ_are_found(root: Path) -> None:
     oracle = await Oracle.of(root, ("grep", "-q", "a + b", "calc.py"), isolated=False)
     killed, survives = mutant(root, "calc.py", "a + b", "a - b"), mutant(root, "calc.py", "unused", "x")

@@ -98,7 +98,7 @@ class Gremlins(LazyParts):
         options = self._module.listing.options
         if options.everything:
             return ("go", "test", "-vet=off", *options.for_builds, "./...")
-        return ("sh", "-c", TESTS_OF_PACKAGE, "sh", "./{directory}", *options.for_builds)
+        return ("sh", "-c", TESTS_OF_PACKAGE, "go test -vet=off", "./{directory}", *options.for_builds)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """Yield the versions of go and gremlins, how many mutants there are, and what is isolated."""

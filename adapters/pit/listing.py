@@ -8,6 +8,7 @@ Kotlin numbers the lines of an inline function beyond the end of the file that c
 the class file, in the stratum KotlinDebug of its debug text (JSR 45).
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -66,6 +67,7 @@ class ModuleListing:
     root: Path
     module: Module
     _paths: dict[str, list[Path]] = field(init=False)  # source files by name
+    _places: dict[tuple[str, str], Path | None] = field(factory=dict, init=False)  # by name and package
     _files: dict[Path, _File | UnusableFile] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -102,15 +104,22 @@ class ModuleListing:
 
     def _file(self, row: Mapping[str, Any]) -> _File | UnusableFile | None:
         """The file that a mutant's class was compiled from; None for generated code."""
-        places, package = self._paths.get(row["file"], ()), row["package"]
-        below = f"/{package.replace('.', '/')}"
-        named = [place for place in places if package and place.parent.as_posix().endswith(below)]
-        fitting = named or [place for place in places if _package(place) == package]
-        if not fitting:
+        wanted = row["file"], row["package"]
+        if wanted not in self._places:
+            self._places[wanted] = self._place(*wanted)
+        place = self._places[wanted]
+        if place is None:
             return None
-        if fitting[0] not in self._files:
-            self._files[fitting[0]] = self._read(fitting[0])
-        return self._files[fitting[0]]
+        if place not in self._files:
+            self._files[place] = self._read(place)
+        return self._files[place]
+
+    def _place(self, name: str, package: str) -> Path | None:
+        places = self._paths.get(name, ())
+        below = f"/{package.replace('.', '/')}"
+        named = (place for place in places if package and place.parent.as_posix().endswith(below))
+        fitting = (place for place in places if _package(place) == package)
+        return next(itertools.chain(named, fitting), None)
 
     def _read(self, file: Path) -> _File | UnusableFile:
         path = file.relative_to(self.root).as_posix()

@@ -121,7 +121,7 @@ class Oracle(FreshProcesses):
                 passes = (await oracle.verdict_of(None)).status is Status.SURVIVED
             if passes:
                 return evolve(oracle, timeout_s=TIMEOUT_MARGIN_S + TIMEOUT_FACTOR * (time.monotonic() - start))
-        words = " ".join(command)
+        words = _shown(command)
         another = f"that leaves them out: {words} --deselect TEST" if is_pytest(command) else "in which they pass"
         raise BaselineError(
             f"`{words}` fails in a fresh copy of {root} without any mutant ({verdict.reason})",
@@ -236,6 +236,11 @@ async def verify(
     async with contextlib.aclosing(adapter.test(mutants)) as tested:
         results = [result async for result in tested if isinstance(result, Result)]
     return await oracle.compare(results, count, seed, jobs)
+
+
+def _shown(command: Sequence[str]) -> str:
+    """The command in a message: a script of the shell by its name, which follows it."""
+    return " ".join(command[3:] if tuple(command[:2]) == ("sh", "-c") and len(command) > 3 else command)
 
 
 def _is_of_pytest(verdict: Verdict) -> bool:

@@ -24,6 +24,7 @@ from msp_bridge.adapters.pit.testers import Launch, is_native
 from msp_bridge.adapters.pit.tool import Tool, artifacts
 from support.files import written
 
+from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Project, Scope, Status, UnusableFile
 from msp_bridge.source import SourceText
 from msp_bridge.toolkit import Sandbox
@@ -256,6 +257,16 @@ def test_the_file_is_that_of_the_package_and_generated_code_has_none(tmp_path: P
         f"src/main/{name}" for name in ("java/a/b/Bad.java", "java/D.java", "java/a/b/C.java", "kotlin/K.kt")
     ]
     assert isinstance(found[0], UnusableFile)
+
+
+def test_for_many_mutants_of_generated_code_a_file_of_the_same_name_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "src/main", {"java/x/C.java": b"package x;\n"})
+    read: list[Path] = []
+    monkeypatch.setattr(reading, "content_or_empty", lambda file: read.append(file) or file.read_bytes())
+    assert listed(tmp_path, *(row(1, key) for key in "123")) == []
+    assert read == [tmp_path / "src/main/java/x/C.java"]
 
 
 def test_a_mutant_in_inlined_code_of_kotlin_has_the_line_that_calls_it() -> None:
