@@ -254,8 +254,12 @@ def _limited(mutants: Iterable[Mutant]) -> list[list[Mutant]]:
 
 
 def by_package(packages: Iterable[Package], mutants: Iterable[Mutant]) -> dict[Package | None, list[Mutant]]:
-    """Group `mutants` by the package that their file belongs to; None for a file that is not built here."""
-    owners = {f"{each.directory}/{name}".removeprefix("./"): each for each in packages for name in each.files}
+    """Group `mutants` by the package that their file belongs to; None for a file that nothing builds here."""
+    owners = {
+        f"{each.directory}/{name}".removeprefix("./"): each
+        for each in packages
+        for name in (*each.files, *each.ignored)
+    }
     groups: dict[Package | None, list[Mutant]] = {}
     for mutant in mutants:
         groups.setdefault(owners.get(mutant.path), []).append(mutant)

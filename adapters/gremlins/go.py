@@ -22,10 +22,11 @@ SHOWN_CHARS = 600  # of output in an error message
 OVERLAY = "overlay.json"
 SOURCES = [Path(__file__).parent / "programs" / f"{name}.go" for name in ("mutants", "listing", "combining")]
 NOT_IN_WORKSPACE = "run `go work use .` there, or set GOWORK=off"
+STARTS_PROGRAMS = "os/exec"  # the package of tests that do
 NEXT = re.compile(r"\S")
 FIELDS = (
     "Dir,ImportPath,Name,Standard,DepOnly,ForTest,Module,Error,"
-    "GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"
+    "GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"
 )
 
 
@@ -39,6 +40,8 @@ class Package:
     files: tuple[str, ...]  # names of its Go files, tests left out, that are built on this machine
     has_tests: bool
     imports: frozenset[str]  # import paths, of its tests too
+    starts_programs: bool  # in its tests, which may build them from its own code: coverage does not have that
+    ignored: tuple[str, ...]  # names of further Go files that such programs may be built from
 
 
 @frozen
@@ -88,6 +91,7 @@ class Go:
             return (item for name in names for item in fields.get(name, ()))
 
         directory = Path(fields["Dir"])
+        starts_programs = STARTS_PROGRAMS in each("TestImports", "XTestImports")
         inside = directory.relative_to(self.root) if directory.is_relative_to(self.root) else Path("..")
         return Package(
             fields["ImportPath"],
@@ -96,6 +100,8 @@ class Go:
             tuple(each("GoFiles", "CgoFiles")),
             any(each("TestGoFiles", "XTestGoFiles")),
             frozenset(each("Imports", "TestImports", "XTestImports")),
+            starts_programs,
+            tuple(each("IgnoredGoFiles")) if starts_programs else (),
         )
 
     async def build_tests(self, package: Package, binary: Path, *options: str) -> str | None:

@@ -8,7 +8,8 @@ mutants, and tests them itself.
 
 1. The tests of the package run once without a mutant, all together and each alone, with coverage (`suite`).
 2. A mutant that no test runs has no coverage, if it compiles. Code outside of functions runs at each start: all tests
-   run it.
+   run it. Tests that start programs may have built them from the code: all of them are run, and a mutant has no
+   coverage if they pass.
 3. The tests that run it are run in one process, in the order of the package. The first that fails kills the mutant if
    it passes alone without the mutant and fails alone with it. A test that fails by chance hardly does.
 4. Else all tests of the package run with it. They decide, so what a mutant leaves behind for a later test counts. If
@@ -24,7 +25,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from functools import partial
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from msp_bridge.adapter import Mutant, Notice, Result, Status
 from msp_bridge.concurrency import in_thread, meanwhile
@@ -101,23 +102,29 @@ class GremlinsRun:
         for suite in suites:
             for failing in suite.failing:
                 yield failing
-        undecided: list[Mutant] = []
-        uncovered: list[Mutant] = []
-        for mutant in mutants:
-            covered = any(self._is_covered(package, suite, mutant) for suite in suites)
-            (undecided if covered else uncovered).append(mutant)
+        uncovered = {
+            mutant for mutant in mutants if not any(self._is_covered(package, suite, mutant) for suite in suites)
+        }
+        started = any(suite.package.starts_programs for suite in suites)
+        undecided = [mutant for mutant in mutants if started or mutant not in uncovered]
         for position, suite in enumerate(suites):
             last = position == len(suites) - 1
             survived: list[Mutant] = []
             async with contextlib.aclosing(self._of_suite(package, suite, undecided)) as results:
                 async for result in results:
-                    if last or result.status is not Status.SURVIVED:
+                    if result.status is not Status.SURVIVED:
                         yield result
+                    elif last:
+                        uncertain = result.mutant in uncovered
+                        yield evolve(result, status=Status.NO_COVERAGE, covered_by=()) if uncertain else result
                     else:
                         survived.append(result.mutant)
             undecided = survived
-        refused = {each.mutant: each.reason for each in await self.binaries.refused(package, uncovered)}
-        for mutant in uncovered:
+        if started:
+            return
+        unbuilt = [mutant for mutant in mutants if mutant in uncovered]
+        refused = {each.mutant: each.reason for each in await self.binaries.refused(package, unbuilt)}
+        for mutant in unbuilt:
             status = Status.COMPILE_ERROR if mutant in refused else Status.NO_COVERAGE
             yield Result(mutant, status, status_reason=refused.get(mutant), covered_by=(), static=False)
 
@@ -136,15 +143,17 @@ class GremlinsRun:
 
     def _covering(self, package: Package, suite: Suite, mutant: Mutant) -> tuple[str, ...]:
         place = _place(package, mutant)
+        if _name(mutant) not in package.files:
+            return ()
         if mutant.handle.function is None or suite.together.leaves_out(*place):
             return suite.tests
         return tuple(test for test, ran in suite.alone.items() if ran.covers(*place))
 
     async def _of_suite(self, package: Package, suite: Suite, mutants: list[Mutant]) -> AsyncGenerator[Result, None]:
-        """Results of the tests of one suite; SURVIVED also for mutants that none of them runs."""
+        """Results of the tests of one suite; SURVIVED also for mutants that none of them can run."""
         covered = []
         for mutant in mutants:
-            if self._is_covered(package, suite, mutant):
+            if suite.package.starts_programs or self._is_covered(package, suite, mutant):
                 covered.append(mutant)
             else:
                 yield Result(mutant, Status.SURVIVED)
@@ -242,5 +251,8 @@ class GremlinsRun:
 
 def _place(package: Package, mutant: Mutant) -> tuple[str, int, int]:
     """The mutant's file as profiles name it, its line and its column."""
-    name = mutant.path.rpartition("/")[2]
-    return f"{package.path}/{name}", mutant.handle.line, mutant.handle.column
+    return f"{package.path}/{_name(mutant)}", mutant.handle.line, mutant.handle.column
+
+
+def _name(mutant: Mutant) -> str:
+    return mutant.path.rpartition("/")[2]

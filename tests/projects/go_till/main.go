@@ -11,7 +11,7 @@ import (
 func main() {
 	price, err := strconv.Atoi(os.Args[1])
 	if err != nil {
-		os.Exit(exitCode(1))
+		os.Exit(exitCode(2 - faults()))
 	}
 	fmt.Println(sum(price, 1))
 }
@@ -19,6 +19,8 @@ func main() {
 func sum(price, tax int) int { return price + tax }
 
 func exitCode(faults int) int { return faults * 4 }
+
+func unused(price int) int { return price + 2 }
 
 func warn(to *log.Logger, price int) {
 	if price > 9 {

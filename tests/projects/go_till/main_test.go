@@ -28,7 +28,7 @@ func TestExitCode(t *testing.T) {
 	if exitCode(0) != 0 {
 		t.Fatal()
 	}
-	if out, _ := exec.Command("go", "run", ".", "x").CombinedOutput(); string(out) != "exit status 4\n" {
+	if out, _ := exec.Command("go", "run", "main.go", "faults_checked.go", "x").CombinedOutput(); string(out) != "exit status 4\n" {
 		t.Fatal(string(out))
 	}
 }
@@ -37,7 +37,7 @@ func TestWarn(t *testing.T) {
 	var out strings.Builder
 	warn(log.New(&out, "", log.Lshortfile), 10)
 	warn(log.New(&out, "", log.Lshortfile), 9)
-	if out.String() != "main.go:25: 10\n" {
+	if out.String() != "main.go:27: 10\n" {
 		t.Fatal(out.String())
 	}
 }

@@ -1,0 +1,3 @@
+package main
+
+func faults() int { return 1 }

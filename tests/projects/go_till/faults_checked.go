@@ -1,0 +1,5 @@
+// +build ignore
+
+package main
+
+func faults() int { return 3 - 2 }
