@@ -296,6 +296,13 @@ async def test_a_broken_pytest_configuration_is_one_clear_error(tmp_path):
             await trial.test()
 
 
+async def test_what_keeps_a_process_with_the_projects_plugin_from_the_tests_is_named(tmp_path):
+    wrong = b'debug = true\nprocess_isolation = "forkserver"\n[tool.pytest.ini_options]\naddopts = "-p pkg.m gone"\n'
+    async with Trial.of({**PLUS, "pyproject.toml": TABLE + wrong}, tmp_path) as trial:
+        with pytest.raises(ToolError, match=r"^pytest can't start .*not found: gone"):
+            await trial.test()
+
+
 async def test_code_that_comes_with_pytests_start_is_tested_from_its_import(tmp_path):
     files = {
         "pyproject.toml": TABLE + b'[tool.pytest.ini_options]\naddopts = "-p pkg.plugin"\n',
@@ -310,7 +317,7 @@ async def test_code_that_comes_with_pytests_start_is_tested_from_its_import(tmp_
 @pytest.mark.parametrize(
     "options",
     [b"", b'process_isolation = "forkserver"\n', b'[tool.pytest.ini_options]\naddopts = "-p pkg.m"\n'],
-    ids=["live", "fresh", "bare"],
+    ids=["live", "fresh", "plain"],
 )
 async def test_a_test_has_as_many_frames_below_it_as_in_pytest(options, tmp_path):
     files = {

@@ -9,7 +9,7 @@ import pytest
 
 from msp_bridge.python_engine.programs.imports import ImportTrace, monitoring
 from msp_bridge.python_engine.programs.late_imports import Lines
-from msp_bridge.python_engine.programs.line_coverage import Monitoring, ProbedFiles, Probes
+from msp_bridge.python_engine.programs.line_coverage import Monitoring, ProbedFile, ProbedFiles, Probes
 from msp_bridge.python_engine.programs.live_code import LiveFunctions, key
 
 FILE = "/line_coverage_under_test.py"
@@ -78,12 +78,19 @@ def lines(text: str, *more: str) -> set[int]:
     return {next(n for n, line in enumerate(MODULE.split("\n"), 1) if part in line) for part in (text, *more)}
 
 
+def probes_of(functions: LiveFunctions) -> Probes:
+    """Those of MODULE, which is not on the disk."""
+    probed = ProbedFiles()
+    probed._files[FILE] = ProbedFile.of(FILE, MODULE)
+    return Probes(functions, [FILE], probed)
+
+
 @pytest.fixture(params=["probes", "monitoring"])
 def noted(request: pytest.FixtureRequest, module: types.ModuleType) -> Iterator[Lines]:
     """Either way of noting lines, on the functions of the module."""
     functions = LiveFunctions(frozenset([FILE]))
     if request.param == "probes":
-        probes = Probes(functions, {FILE: MODULE}, ProbedFiles())
+        probes = probes_of(functions)
         probes.begin()
         yield probes
         return
@@ -128,7 +135,7 @@ def test_each_test_has_its_own_lines(module, noted):
 
 def test_probes_leave_names_docstrings_and_signatures_alone(module):
     before = (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames)
-    Probes(LiveFunctions(frozenset([FILE])), {FILE: MODULE}, ProbedFiles()).begin()
+    probes_of(LiveFunctions(frozenset([FILE]))).begin()
     assert (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames) == before
 
 

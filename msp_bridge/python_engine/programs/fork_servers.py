@@ -8,6 +8,7 @@ host forks the live server too. It forks the early server when that is wanted.
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 import time
@@ -22,9 +23,10 @@ from .channel import Channel, TargetPlan
 from .endings import Unprepared, last_error, reject_elsewhere, why_not_collected
 from .fork_server import ForkServer
 from .imports import ImportTrace
+from .job_process import Job
 from .made_files import copy
 from .messages import Collected, Started
-from .server_process import ServerProcess
+from .server_process import BARE, PLAIN, ServerProcess
 from .world import World
 
 BLOCK = 4096  # bytes: less may find room in what a file has already
@@ -90,7 +92,7 @@ class ForkServers:
         self.has_edited_tests = False
         others = [] if plan.always_fresh else [self._unforked("live"), self._unforked("session")]
         self.fresh = self._start("fresh", plan, others)
-        answer = self._answer(self.fresh, "fresh")
+        answer = self._answer(self.fresh)
         if others and answer["live"] is not None:
             self.live, self.session = others
             self.live.pid = self.session.pid = answer["live"]
@@ -98,11 +100,11 @@ class ForkServers:
             for other in others:
                 other.socket.close()
             self.live = self._start("live", plan)
-        if answer["do"] == "unfit":
+        if answer["do"] in (BARE, PLAIN):
             self.fresh.end()
             self.fresh = None
-            self.fresh = self._start("bare", plan)
-            self._answer(self.fresh, "bare")
+            self.fresh = self._start(answer["do"], plan)
+            self._answer(self.fresh)
         return None if self.live is None else self._collected(self.live, self.session)
 
     def put_back(self) -> None:
@@ -139,10 +141,6 @@ class ForkServers:
         self.live = self.session = self.fresh = self.early = None
         descendants.end_strays(self._world.processes)
 
-    def log(self, kind: str) -> str:
-        """The end of what pytest has printed."""
-        return (self._home / f"{kind}.log").read_text(encoding="utf-8", errors="replace").strip()[-1500:]
-
     def _check_room(self) -> None:
         """Raises OSError when nothing can be written beside the logs, as on a full disk."""
         file = self._home / "room"
@@ -167,23 +165,23 @@ class ForkServers:
             other.leave()
         return server
 
-    def _answer(self, server: ServerProcess, kind: str) -> Started:
+    def _answer(self, server: ServerProcess) -> Started:
         """The first message of a server. Raises Unprepared, and OSError when the disk is full."""
         answer: Started | None = next(server.channel.messages(), None)
         if answer is None:
             server.serves = False
-            log = self.log(kind)
+            log = server.printed()
             if not log:
                 self._check_room()  # else it has said why
             raise Unprepared(f"pytest crashed while it collected the tests: {last_error(log)}", log)
         server.pid = answer.get("pid", server.pid)
         if answer["do"] == "failed":
-            raise why_not_collected(answer, self.log(kind))
+            raise why_not_collected(answer, server.printed())
         server.since = time.monotonic()
         return answer
 
     def _collected(self, live: ServerProcess, session: ServerProcess | None) -> Started:
-        answer = self._answer(live, "live")
+        answer = self._answer(live)
         if session is not None and session.pid == live.pid:  # it has come to its end alone
             session.socket.close()
             self.session = None
@@ -215,16 +213,17 @@ def _serve(
     for other in others:
         other.socket.close()
     imports.enter(root, world.place)
-    if kind == "bare":
-        channel.send({"do": "ready", "live": None})
-        job, start = ForkServer(channel, world).serve(), time.perf_counter()
+    if kind == BARE:
+        job, start = _held(channel, world)
     if kind in ("live", "early"):
         trace = ImportTrace(frozenset(plan.filenames))
         trace.start()  # before pytest, which may import the project
     try:
         from . import early_server, servers  # here, and not above: they import pytest, which the host must not
 
-        if job is not None:  # pytest is imported with the mutated file in place, because it imports the project
+        if kind == PLAIN:
+            job, start = _held(channel, world)
+        if job is not None:
             servers.alone(job, plan, world, start)
         elif kind == "live":
             servers.live(channel, plan, world, trace)
@@ -236,3 +235,11 @@ def _serve(
         if job is not None:
             job.end_broken(error)
         raise
+
+
+def _held(channel: Channel, world: World) -> tuple[Job, float]:
+    """Serve until the channel ends; returns in the processes of jobs, with the time when each has begun."""
+    gc.collect()
+    gc.freeze()
+    channel.send({"do": "ready", "live": None})
+    return ForkServer(channel, world).serve(), time.perf_counter()

@@ -30,13 +30,14 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import pytest
 
+from .file_edit import normal_text
 from .imports import TOOL, monitoring
 from .late_imports import LateImports, Line, Lines
 from .live_code import FUNCTION, LiveFunctions, all_nested, in_pairs
@@ -89,7 +90,6 @@ class Monitoring:
 class ProbedFile:
     """The code of a file as it is, and with probes that have the sentinel in the place of what notes a hit."""
 
-    text: str
     code: types.CodeType
     probed: types.CodeType
 
@@ -102,21 +102,25 @@ class ProbedFile:
             tree = ast.parse(text)
             _add_probes(tree, filename)
             probed = compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
-        return cls(text, code, probed)
+        return cls(code, probed)
 
 
 class ProbedFiles:
-    """Compiled once: it takes longer than most tests."""
+    """Compiled once, until they are forgotten: it takes longer than most tests."""
 
     def __init__(self) -> None:
         self._files: dict[str, ProbedFile] = {}
 
-    def file(self, filename: str, text: str) -> ProbedFile:
-        """One file. Raises what compiling a source raises."""
+    def file(self, filename: str) -> ProbedFile:
+        """One file. Raises what reading and compiling a source raises."""
         known = self._files.get(filename)
-        if known is None or known.text != text:
-            known = self._files[filename] = ProbedFile.of(filename, text)
+        if known is None:
+            known = self._files[filename] = ProbedFile.of(filename, normal_text(filename))
         return known
+
+    def forget(self, filename: str) -> None:
+        """It has changed."""
+        self._files.pop(filename, None)
 
 
 class Probes:
@@ -125,10 +129,9 @@ class Probes:
     Made by the process that is forked for each measurement: to make them takes longer than to put them in.
     """
 
-    def __init__(self, functions: LiveFunctions, sources: Mapping[str, str], probed: ProbedFiles) -> None:
+    def __init__(self, functions: LiveFunctions, filenames: Iterable[str], probed: ProbedFiles) -> None:
         self.hits: set[Line] = set()
-        self._probed = probed
-        files = [probed.file(filename, text) for filename, text in sources.items()]
+        files = [probed.file(filename) for filename in filenames]
         self._codes = [
             given
             for file in files
@@ -146,7 +149,7 @@ class Probes:
 
     def noting(self, code: types.CodeType, text: str) -> types.CodeType:
         """The code with probes."""
-        return with_constant(self._probed.file(code.co_filename, text).probed, self.hits.add)
+        return with_constant(ProbedFile.of(code.co_filename, text).probed, self.hits.add)
 
 
 def with_constant(code: types.CodeType, value: object) -> types.CodeType:
@@ -272,6 +275,6 @@ class TestCoverage:
         return taken
 
 
-def lines_of(functions: LiveFunctions, sources: Mapping[str, str], probed: ProbedFiles) -> Lines:
-    """The best `Lines` that this interpreter has, for the texts `sources` by the names of their files."""
-    return Monitoring(functions, sources) if monitoring is not None else Probes(functions, sources, probed)
+def lines_of(functions: LiveFunctions, filenames: Iterable[str], probed: ProbedFiles) -> Lines:
+    """The best `Lines` that this interpreter has. Only probes need to read the files."""
+    return Monitoring(functions, filenames) if monitoring is not None else Probes(functions, filenames, probed)

@@ -25,7 +25,6 @@ from ...isolation import descendants
 from .baseline import file_of
 from .channel import Channel, TargetPlan
 from .dependencies import DependencyTrace, with_dependencies
-from .file_edit import normal_text
 from .fork_server import ForkServer
 from .import_effects import imported
 from .imports import CallingFile, ImportTrace, monitoring
@@ -97,7 +96,6 @@ class Live:
         self._start = time.perf_counter()
         self._functions = LiveFunctions(frozenset())
         self._loaded: set[str] = set()
-        self._texts: dict[str, str] = {}  # of the loaded files, by their names, as far as they were needed
         self._probed = ProbedFiles()
         self._lines: Lines | None = None  # of the functions as they are now
         self.dependencies = DependencyTrace.of(plan, world.root)
@@ -156,7 +154,7 @@ class Live:
             if segment.filename not in self._plan.filenames:
                 return {"do": "reloaded", "tests": hex(reload_tests(self._tests.items, segment))}
             old, new = segment.compiled()
-            self._texts.pop(segment.filename, None)
+            self._probed.forget(segment.filename)
             self._functions.replace(old, new)
             renew_constants(segment.filename)
         except Exception:  # the host then starts another server
@@ -173,12 +171,7 @@ class Live:
                 gc.freeze()
 
     def _noted_lines(self) -> Lines:
-        return self._lines or lines_of(self._functions, self._sources(), self._probed)
-
-    def _sources(self) -> dict[str, str]:
-        for filename in self._loaded - self._texts.keys():
-            self._texts[filename] = normal_text(filename)
-        return self._texts
+        return self._lines or lines_of(self._functions, self._loaded, self._probed)
 
     def _work(self, job: Job) -> Work:
         message = job.message

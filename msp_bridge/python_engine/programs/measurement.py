@@ -194,7 +194,7 @@ class Measurement:
                     kind="baseline",
                 )
             if "durations" not in report:
-                raise why_not_collected(report, self._servers.log("fresh"))
+                raise why_not_collected(report, fresh.printed())
             if live is not None:
                 self._servers.drop_live("the tests end the process that is forked for them")
             collected = {**report["collected"], "files": {}}

@@ -146,7 +146,7 @@ class Reloaded(TypedDict, total=False):
 class Started(Collected, total=False):
     """The first message of a fork server."""
 
-    do: Literal["ready", "failed", "unfit"]  # unfit: pytest has imported the project
+    do: Literal["ready", "failed", "bare", "plain"]  # the last two: pytest has imported the project, see `servers`
     live: int | None  # the process of the live server, where the fresh one has forked it
     pid: int  # of the live server; another one than that where it has left its process to the session server
     exit: int  # of pytest, where it failed

@@ -18,6 +18,7 @@ from .messages import Reload, Reloaded
 
 SERVER_END_S = 3.0  # for a server that may be busy with its jobs
 POLL_S = 0.01
+BARE, PLAIN = "bare", "plain"  # kinds of servers for projects that pytest imports: see `servers`
 
 
 def begin_group() -> None:
@@ -32,6 +33,7 @@ class ServerProcess:
 
     def __init__(self, log: str) -> None:
         """Raises OSError: a full disk."""
+        self._log = log
         self._output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         self.socket, self._theirs = socket.socketpair()
         self.channel = Channel(self.socket.fileno(), self.socket.fileno())
@@ -66,6 +68,11 @@ class ServerProcess:
         """In another process, once the server has been forked: let go of its end."""
         self._theirs.close()
         os.close(self._output)
+
+    def printed(self) -> str:
+        """The end of what it and its jobs have printed."""
+        with open(self._log, encoding="utf-8", errors="replace") as log:
+            return log.read().strip()[-1500:]
 
     @property
     def is_old(self) -> bool:

@@ -6,8 +6,9 @@ its way there it may come to the first test file before anything of the sources 
 server stays there, and the live one goes on in a fork. Its jobs are those of the fresh server, without the start of
 pytest's session and the import of the first conftest.py. It has none where what a job writes stays (each fresh process
 would make a temporary directory of its own), nor after an edit of a test file, which a conftest.py may have imported.
-The *bare* server has not even imported pytest, for projects that pytest itself imports: nor has this module, so each
-job does that with the mutated file in place. The *early* server (`early_server`) is a fresh one that has collected some
+Where pytest's start imports the project, as a plug-in, the *plain* server has imported pytest and this module, and has
+not started it. The *bare* server has not even done that, for projects that pytest itself consists of: each job does
+it with the mutated file in place. The *early* server (`early_server`) is a fresh one that has collected some
 of the test files already.
 """
 
@@ -41,7 +42,7 @@ from .loaded_modules import loaded_files
 from .messages import Collected, Report
 from .pytest_options import arguments
 from .pytest_session import TestFailure, Work, run_until_failure, silence
-from .server_process import ServerProcess, begin_group
+from .server_process import BARE, PLAIN, ServerProcess, begin_group
 from .world import World
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ def fresh(
 
 
 def alone(job: Job, plan: TargetPlan, world: World, start: float) -> NoReturn:
-    """Do a job of the bare server, which has entered its world at `start`: everything."""
+    """Do a job of a bare or a plain server, which has entered its world at `start`: everything."""
     server = Fresh(None, plan, world)
     server.begin(job, start)
     code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage, pytest_options]))
@@ -109,6 +110,7 @@ class Fresh(Collecting):
         self._start = 0.0
         self._wanted = frozenset[str]()  # the tests of its job, and the classes around them
         self._dependencies: DependencyTrace | None = None  # of a job
+        self._is_beneath = self._has_loaded()  # the project, by the mere import of pytest
 
     def begin(self, job: Job, start: float) -> None:
         """Be the plugin of `job`, which has begun at `start` (`time.perf_counter`)."""
@@ -191,7 +193,7 @@ class Fresh(Collecting):
 
     def _hold(self, channel: Channel) -> None:
         """Returns in the processes of jobs, and in the live server."""
-        unfit = bool(loaded_files(frozenset(self._plan.filenames)))
+        unfit = self._has_loaded()
         gc.collect()
         gc.freeze()
         alone = descendants.kernel_threads() == threading.active_count() == 1
@@ -200,8 +202,11 @@ class Fresh(Collecting):
             return
         for other in self._others:
             other.leave()
-        channel.send({"do": "unfit" if unfit else "ready", "live": pid})
+        channel.send({"do": (BARE if self._is_beneath else PLAIN) if unfit else "ready", "live": pid})
         self.begin(ForkServer(channel, self._world).serve(), time.perf_counter())
+
+    def _has_loaded(self) -> bool:
+        return bool(loaded_files(frozenset(self._plan.filenames)))
 
     def _fork_live(self, channel: Channel, server: ServerProcess) -> int:
         pid = os.fork()
