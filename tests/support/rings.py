@@ -209,10 +209,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         # cosmic-ray's mutants of these two are in the main ring, and `test_no_coverage.py` has processes that are spawned.
         *(f"test_mutmut_says_what_a_fresh_process_says[{kind}-on]" for kind in ("at_import", "spawn", "src_layout")),
         # The engine is the one that mutmut's mutants are tested by, in the same projects.
-        *(
-            f"cosmic_ray_says_what_a_fresh_process_says[{kind}-on]"
-            for kind in ("awkward_code", "late_imports", "xdist")
-        ),
+        *(f"cosmic_ray_says_what_a_fresh_process_says[{kind}-on]" for kind in ("awkward_code", "late_imports")),
     ),
     "test_oracle.py": ("[beside", "test_a_runtime_error_is_contradicted"),
     # What is hardest to find and to end is ended: a daemon that has no environment, and ignores SIGTERM.
