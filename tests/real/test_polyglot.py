@@ -19,7 +19,7 @@ import pytest
 from support import go_trees, java_trees, rust_trees
 from support.msp_client import Client, Refused
 from support.net_trees import scripted_dotnet
-from support.projects import EXAMPLES, copied
+from support.projects import copied
 from support.servers import launched, mutants_of
 from support.strays import below
 from support.stryker_js_trees import CORE9
@@ -29,7 +29,7 @@ from msp_bridge.testing import TreeState
 FOLDERS = {"backend": "py_calc", "billing": "cr_flat", "svc": "net_calc", "web": "js_mocha"}
 FOLDERS |= {"crates": "rust_stand_in", "shelf": "generic_shop"}
 COMPILED = {"tools": "go_workspace/lib"} if go_trees.REAL else {}
-COMPILED |= {"till": str(EXAMPLES / "shop-java")} if java_trees.REAL else {}
+COMPILED |= {"till": "java"} if java_trees.REAL else {}
 TOOLS = {
     "backend": "mutmut",
     "billing": "cosmic-ray",
@@ -60,7 +60,10 @@ def repository(tmp_path: Path, folders: dict[str, str], monkeypatch: pytest.Monk
     scripted_dotnet(tmp_path, monkeypatch)
     root = tmp_path / "repository"
     for folder, project in folders.items():
-        copied(project, root, folder)
+        if project == "java":
+            java_trees.smallest(tmp_path).rename(root / folder)
+        else:
+            copied(project, root, folder)
     assert CORE9.is_dir(), f"{CORE9} is missing: `make test` installs it"
     (root / "web" / "node_modules").symlink_to(CORE9)
     (root / "broken").mkdir()
