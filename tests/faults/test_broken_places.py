@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.faulty_servers import Served, served
-from support.kits import MUTMUT, PYTHON_KITS, Kit, each_kit, with_files
+from support.kits import MUTMUT, Kit, each_engine, with_files
 from support.msp_client import Client, Refused
 from support.mutmut_trial import PACKAGE, Trial
 from support.places import bound, mounted, remount
@@ -20,7 +20,7 @@ from msp_bridge.testing import TreeState
 RIGHT = {"steady": "Killed"}
 
 
-@each_kit
+@each_engine
 async def test_a_disk_that_is_full_at_any_moment_is_reported_and_used_when_it_has_room(
     kit: Kit, tmp_path: Path
 ) -> None:
@@ -44,7 +44,7 @@ async def test_a_disk_that_is_full_at_any_moment_is_reported_and_used_when_it_ha
     assert tree.differences(TreeState.of(root)) == []
 
 
-@each_kit
+@each_engine
 async def test_a_cache_that_is_a_file_is_reported_and_one_that_vanishes_under_a_warm_server_is_made_anew(
     kit: Kit, tmp_path: Path
 ) -> None:
@@ -60,7 +60,7 @@ async def test_a_cache_that_is_a_file_is_reported_and_one_that_vanishes_under_a_
         assert await there.statuses("steady") == RIGHT
 
 
-@each_kit
+@each_engine
 async def test_a_cache_that_may_not_be_written_is_reported(kit: Kit, tmp_path: Path) -> None:
     user = bound(tmp_path)
     root = kit.lay_out(tmp_path / "project")
@@ -74,7 +74,7 @@ async def test_a_cache_that_may_not_be_written_is_reported(kit: Kit, tmp_path: P
         assert await there.statuses("steady") == RIGHT
 
 
-@each_kit
+@each_engine
 async def test_a_cache_that_becomes_read_only_is_reported(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project")
     with mounted(tmp_path / "cache", "64m"):
@@ -96,7 +96,7 @@ DAMAGES = {
 }
 
 
-@each_kit
+@each_engine
 async def test_a_damaged_cache_is_made_anew(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project")
     for file in root.rglob("*.py"):  # bytecode of what was saved just now is not kept
@@ -104,7 +104,7 @@ async def test_a_damaged_cache_is_made_anew(kit: Kit, tmp_path: Path) -> None:
     tree = TreeState.of(root)
     await check_anew(kit, root)
     for damage, spoil in DAMAGES.items():
-        if damage == "bytecode" and kit not in PYTHON_KITS:
+        if damage == "bytecode" and kit is not MUTMUT:
             continue
         patterns = ["*.pyc"] if damage == "bytecode" else ["*.json", "*.ini"]
         files = [file for pattern in patterns for file in (tmp_path / "cache").rglob(pattern)]
@@ -151,7 +151,7 @@ async def test_facts_about_tests_that_can_not_be_recorded_cost_no_verdict(tmp_pa
         assert {result.status for result in (await trial.test(unseen)).values()} == {Status.SURVIVED}
 
 
-@each_kit
+@each_engine
 async def test_two_servers_on_one_project_work_at_once_and_agree(kit: Kit, tmp_path: Path) -> None:
     harms = ("steady", "leave", "daemon")
     root = kit.lay_out(tmp_path / "project", *harms)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.faulty_servers import served
-from support.kits import Kit, each_kit
+from support.kits import MUTMUT, Kit, each_engine
 from support.mutmut_trial import PACKAGE, Trial
 from support.servers import mutants_of
 
@@ -19,7 +19,7 @@ from msp_bridge.testing import TreeState
 HARMS = ("steady", "slow", "leave", "flood")
 
 
-@each_kit
+@each_engine
 async def test_a_project_deleted_during_a_run_is_found_again_and_another_in_its_place_is_that_other(
     kit: Kit, tmp_path: Path
 ) -> None:
@@ -52,10 +52,10 @@ async def test_a_project_deleted_during_a_run_is_found_again_and_another_in_its_
     assert tree.differences(TreeState.of(root)) == []
 
 
-@each_kit
 async def test_red_tests_are_reported_until_they_are_green_and_a_source_that_is_no_code_spoils_no_other(
-    kit: Kit, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
+    kit = MUTMUT  # `test_stryker_js_faults.py` has red suites, and `test_stryker_js_discovery.py` sources that are no code
     root = kit.lay_out(tmp_path / "project", "steady", "leave")
     source = root / kit.source
     text = source.read_text()

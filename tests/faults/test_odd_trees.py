@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from support.faulty_servers import served
-from support.kits import MUTMUT, Kit, each_kit
+from support.kits import MUTMUT, Kit, each_engine
 from support.places import bound
 from support.servers import mutants_of
 
@@ -30,7 +30,7 @@ ODD = [
 ]
 
 
-@each_kit
+@each_engine
 async def test_what_can_not_be_read_is_left_out_and_named(kit: Kit, tmp_path: Path) -> None:
     user = bound(tmp_path)
     root = kit.lay_out(tmp_path / "project")
@@ -55,7 +55,7 @@ async def test_what_can_not_be_read_is_left_out_and_named(kit: Kit, tmp_path: Pa
         assert closed[0].relative_to(root).as_posix() in {path for path, _ in found}
 
 
-@each_kit
+@each_engine
 async def test_a_tree_that_may_not_be_written_is_tested_like_any_other(kit: Kit, tmp_path: Path) -> None:
     user = bound(tmp_path)
     root = kit.lay_out(tmp_path / "project")
@@ -68,7 +68,7 @@ async def test_a_tree_that_may_not_be_written_is_tested_like_any_other(kit: Kit,
     assert tree.differences(TreeState.of(root)) == []
 
 
-@each_kit
+@each_engine
 async def test_files_and_projects_may_have_any_name(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / f"{ODD[0]}{ODD[3]}{ODD[8]}{ODD[12]}")
     if kit.nameless:
@@ -97,7 +97,7 @@ async def test_files_and_projects_may_have_any_name(kit: Kit, tmp_path: Path) ->
     assert tree.differences(TreeState.of(root)) == []
 
 
-@each_kit
+@each_engine
 async def test_links_that_lead_in_circles_lead_nobody_astray(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project")
     outside = tmp_path / "outside"

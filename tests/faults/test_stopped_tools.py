@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 from support.faulty_servers import Served, served
-from support.kits import NICE, Kit, each_kit
+from support.kits import NICE, Kit, each_engine
 from support.msp_client import LONG
 from support.servers import LOOK
 
@@ -43,7 +43,7 @@ async def in_full_flight(there: Served) -> int:
     return request
 
 
-@each_kit
+@each_engine
 async def test_a_cancel_another_request_and_the_end_of_the_client_are_answered_though_the_tool_is_stopped(
     kit: Kit, tmp_path: Path
 ) -> None:

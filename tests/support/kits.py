@@ -160,7 +160,7 @@ COSMIC_RAY = Kit(
 JAVASCRIPT_HARMS = {
     "steady": "",
     "slow": "",
-    "hang": f"os.setPriority({NICE}); for (;;);",
+    "hang": f"os.setPriority({NICE}); for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);",
     "stop": "process.kill(process.pid, 'SIGSTOP');",
     "leave": "process.exit(3);",
     "kill_self": "process.kill(process.pid, 'SIGKILL'); for (;;);",
@@ -227,3 +227,5 @@ STRYKER_JS = Kit(
 KITS = [MUTMUT, COSMIC_RAY, STRYKER_JS]
 PYTHON_KITS = [MUTMUT, COSMIC_RAY]  # whose tool is a package of the project's interpreter
 each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
+# For what happens around the tests: the engine that tests mutmut's mutants tests cosmic-ray's, in the same copy.
+each_engine = pytest.mark.parametrize("kit", [MUTMUT, STRYKER_JS], ids=lambda kit: kit.adapter)

@@ -222,7 +222,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "server/test_configure_and_discover.py": ("tcp",),
     "server/test_mutation_test.py": ("tcp",),
     # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
-    "faults/test_broken_places.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_broken_places.py": ("stryker-js]",),
     "faults/test_broken_tools.py": (
         "own_words[cosmic-ray]",
         "is_none_is_reported[cosmic-ray]",
@@ -230,11 +230,10 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         # Both tools are found when they come, here and there; `test_mutmut_setup.py` and `test_cosmic_ray_discovery.py` name them.
         "named_with_its_remedy_and_found_later[cosmic-ray]",
     ),
-    "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_changes_meanwhile.py": ("stryker-js]",),
     "faults/test_harmful_tests.py": ("cosmic-ray]", "stryker-js]"),
     # Many files are copied, looked at and copied again in `toolkit/test_sandbox.py`.
-    "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]", "test_ten_thousand_files"),
-    "faults/test_stopped_tools.py": ("cosmic-ray]",),
+    "faults/test_odd_trees.py": ("stryker-js]", "test_ten_thousand_files"),
     "cluster/test_networks.py": ("test_a_slow_network",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
     "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
