@@ -9,16 +9,16 @@ import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_js import launch as launching
 from support.adapters import discovered, findings_of, results_of
-from support.stryker_js_trees import BOTH, CORE9, adapter_on, copied
+from support.stryker_js_trees import CORE9, adapter_on, copied
 
 from msp_bridge.adapter import Result, Status
 
 ALL = "isolated per run: the tree at its own path, the network, temporary files, processes, queues"
 
 
-def project(directory: Path, spec: str, modules: Path = CORE9) -> Path:
+def project(directory: Path, spec: str) -> Path:
     """A project whose tests begin with `spec`. It does not lie among temporary files, as those of users don't."""
-    root = copied("js_mocha", directory, modules)
+    root = copied("js_mocha", directory)
     (root / "test/a.spec.js").write_text(f"import fs from 'node:fs';\nimport os from 'node:os';\n{spec}\n")
     return root
 
@@ -36,9 +36,8 @@ async def isolation_of(adapter: StrykerJs) -> str:
 
 
 @pytest.mark.usefixtures("permitted")
-@BOTH
 async def test_tests_write_where_they_like_change_nothing_of_the_machine_and_name_the_files_of_the_project(
-    modules: Path, isolated: bool, lasting: Path, monkeypatch: pytest.MonkeyPatch
+    isolated: bool, lasting: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = Path("/tmp", f"msp-bridge-test-{os.getpid()}")
     root = project(
@@ -55,7 +54,6 @@ async def test_tests_write_where_they_like_change_nothing_of_the_machine_and_nam
           fs.mkdtempSync(os.tmpdir() + '/{shared.name}-');
         }});
         """,
-        modules,
     )
     installed = root / ".venv/lib/target"  # the bridge may be installed in the project
     shutil.copytree(launching.PROGRAMS, installed)
@@ -68,7 +66,7 @@ async def test_tests_write_where_they_like_change_nothing_of_the_machine_and_nam
     assert reasons == {f"in {root}/lib"}
     assert before == (root / "lib/price.js").read_text()
     assert list(shared.parent.glob(f"{shared.name}*")) == []
-    assert list(modules.glob(shared.name)) == []
+    assert list(CORE9.glob(shared.name)) == []
 
 
 @pytest.mark.usefixtures("permitted")

@@ -145,7 +145,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_discovery.py": ("command line",),
     "adapters/test_stryker_js_faults.py": ("command line",),
     # The network of the machine: `isolation/` and `test_generic_isolation.py` have it, and the way back from it, without StrykerJS.
-    "adapters/test_stryker_js_isolation.py": ("command line", "portable", "need_the_network"),
+    "adapters/test_stryker_js_isolation.py": ("portable", "need_the_network"),
     "adapters/test_stryker_js_kept_listings.py": ("command line",),
     # Further layouts: each package manager has the one that asks most of it, and the core has each command.
     "adapters/test_stryker_js_install.py": (
@@ -159,7 +159,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     ),
     "adapters/test_stryker_js_running.py": (
         "no_time_runs_out[command line]",
-        "the_next_request_is_served[command line]",
         "is_started_again_once[command line]",
     ),
     # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
@@ -198,7 +197,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     ),
     "adapters/test_stryker_js_workspaces.py": (
         "portable",
-        "test_a_part_of_a_workspace_has_the_statuses_of_strykerjs_alone[isolated-plug'n'play]",
+        "test_a_part_of_a_workspace_has_the_statuses_of_strykerjs_alone[plug'n'play]",
         "test_what_a_package_of_the_workspace_writes_beside_itself_stays_in_its_copy[isolated-pnpm]",
     ),
     "python_engine/test_corpus.py": (
