@@ -22,6 +22,7 @@ from msp_bridge.toolkit.command_proof import NO_KILLERS
 
 SURVIVED, KILLED = Status.SURVIVED, Status.KILLED
 PYTEST = "python -m pytest -q -p no:cacheprovider"  # run by the engine
+WAITS = '__import__("time").sleep(float("1e-3"))'  # in a loop: a mutant that never ends needs no CPU time
 AS_COMMAND = "python -X utf8 -m pytest -q -p no:cacheprovider"  # run as it is, for the sake of the option
 
 
@@ -66,6 +67,8 @@ async def test_the_statuses_are_those_of_exec_by_the_engine_and_by_a_command(
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # it starts twice as fast
     root = copied("cr_flat", tmp_path)
+    core = root / "calc" / "core.py"
+    core.write_text(core.read_text().replace("        n = n - 1\n", f"        n = n - 1\n        {WAITS}\n"))
     by_engine = await all_results(root)
     by_command = await all_results(with_command(root, AS_COMMAND))
     cosmic_ray(root, "cosmic_ray.cli", "init", "cosmic-ray.toml", "session.sqlite")

@@ -157,12 +157,7 @@ def some(mutants: list[Mutant], *keys: str) -> list[Mutant]:
     return [mutant for mutant in mutants if key(mutant).startswith(tuple(f"{each} " for each in keys))]
 
 
-@pytest.mark.parametrize("isolation", ["on", "off"])
-async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
-    tmp_path: Path, isolation: str, monkeypatch: pytest.MonkeyPatch, every_case: bool
-) -> None:
-    if isolation == "off":
-        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+async def test_each_mutant_gets_the_verdict_of_a_fresh_process(tmp_path: Path, every_case: bool) -> None:
     root, running = shop(tmp_path), RunningProcesses()
     tree = TreeState.of(root)
     async with adapter_on(root) as adapter:

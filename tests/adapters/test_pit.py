@@ -224,14 +224,3 @@ async def test_verdicts_are_those_of_pit_and_what_is_computed_once_is_computed_w
     assert [known[each.mutant].status for each in (right, survivor)] == [Status.KILLED, Status.SURVIVED]
     assert known[right.mutant].reason == "killed by example.price.PriceTest.multiplies()"
     assert not fresh.agrees(Result(survivor.mutant, Status.KILLED), known[survivor.mutant])
-
-
-async def test_a_cancel_ends_a_verification(shop: Pit) -> None:
-    running = RunningProcesses()
-    endless = next(mutant for mutant in await discovered(shop, STOCK) if key(mutant) == "23 Math")
-    verifying = asyncio.create_task(shop.fresh_results([Result(endless, Status.TIMEOUT)]))
-    await until(lambda: any(MINION in process.cmdline() for process in running.look()))
-    verifying.cancel()
-    await asyncio.wait([verifying])
-    assert verifying.cancelled()
-    assert not any(MINION in process.cmdline() for process in running.look())

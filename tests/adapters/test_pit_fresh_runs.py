@@ -15,10 +15,13 @@ from msp_bridge.adapters.pit.fresh_runs import PREPARING, TESTED, TESTING, Chose
 from msp_bridge.adapters.pit.maven import Module
 from msp_bridge.adapters.pit.plugin_runs import EXECUTION, REPORTS
 from msp_bridge.adapters.pit.tool import JUNIT5_PLUGIN, Tool
+from support.cancelling import cancelled
+from support.environments import program
+from support.servers import until
 
 from msp_bridge import phases
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status, ToolError
-from msp_bridge.testing.conformance import TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 
 PROLOG = '<?xml version="1.0" encoding="ISO-8859-1"?>\n<!-- A licence, with a <project> in it: é -->\n'
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
@@ -192,6 +195,17 @@ async def test_where_pit_contradicts_a_result_its_tests_of_the_mutated_class_dec
     assert answers["", KEYS[3]]["status"] == status
     runs = [("project's", [], False), ("project's", ["a.BTest"], True), ("mutant's", ["a.BTest"], True)]
     assert seen == runs[: 3 if control == "passes" else 2]
+
+
+async def test_a_cancel_ends_maven_and_all_that_it_has_started_and_erases_the_copy(root: Path, temporary: Path) -> None:
+    program(root / "mvnw", f"sleep 1000 & touch {root.parent / 'began'}; wait")
+    running = RunningProcesses()
+    verifying = asyncio.create_task(fresh(root, chosen(root, KEYS[0])))
+    await until((root.parent / "began").exists)
+    await cancelled(verifying)
+    assert verifying.cancelled()
+    assert await running.settled(0) == []
+    assert list(temporary.iterdir()) == []
 
 
 def write(file: Path, text: str) -> None:

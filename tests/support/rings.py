@@ -93,7 +93,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     ),
     (),
 ) | {
-    "adapters/test_conformance.py": ("mutmut", "cr_src", "generic", "StrykerJS", "net_repo", "real", "gremlins", "PIT"),
+    "adapters/test_conformance.py": ("mutmut", "by a command", "generic", "StrykerJS", "net_repo", "gremlins", "PIT"),
     "adapters/test_generic_running.py": ("test_the_results_are_those_of_the_tool_itself", "portable"),
     "adapters/test_mutmut_setup.py": (
         "test_an_installation_without_what_mutmut_needs",
@@ -167,22 +167,20 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # what else the suite asks: scopes, edits, a cancel, requests side by side, a tree that stays as it was.
     # The stand-in for cargo and the scripted dotnet have the whole suite, and PIT and gremlins tests of verdicts, a cancel,
     # edits, requests side by side and a red suite.
-    "adapters/test_conformance.py": ("generic", "StrykerJS", "cr_src", "net_repo", "real", "gremlins", "PIT"),
-    # The real gremlins and PIT, each with a test of a cancel of its own, and cosmic-ray's second way, which is that of `generic`.
-    "adapters/test_cancel_everywhere.py": ("gremlins", "pit", "by a command"),
+    "adapters/test_conformance.py": ("by a command", "generic", "StrykerJS", "net_repo", "gremlins", "PIT"),
+    # The real gremlins and PIT, each with a test of a cancel of its own.
+    "adapters/test_cancel_everywhere.py": ("gremlins", "pit"),
     # The main ring has one run of the real cargo-mutants, and one with nextest.
     "adapters/test_cargo_mutants_real.py": ("kept_builds",),
-    "adapters/test_gremlins.py": ("test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",),
     "adapters/test_gremlins_modules.py": (
         "test_mutants_of_an_older_gremlins",
         "test_processes_that_tests_start_have_the_mutant[off]",
     ),
-    # `test_pit_reading.py` has how errors of the real Maven are read. A verification by it takes 15 to 45 s of CPU:
+    # `test_pit_reading.py` has how errors of the real Maven are read. A verification by it takes 30 s of CPU:
     # `test_pit_fresh_runs.py` has a script in its place.
     "adapters/test_pit.py": (
         "test_a_compile_error_is_named[Maven]",
         "test_verdicts_are_those_of_pit",
-        "test_a_cancel_ends_a_verification",
     ),
     # `test_gremlins.py` has tests that fail isolated, in the same way.
     "adapters/test_pit_isolation.py": ("fail_inside",),
