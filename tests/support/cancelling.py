@@ -7,6 +7,7 @@ times, until it comes to its end first. What is left must be nothing, each time.
 import asyncio
 import contextlib
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
@@ -86,12 +87,14 @@ def private_temporary_directory(directory: Path) -> Iterator[Path]:
 async def cancelled_everywhere(work: Callable[[], Coroutine[Any, Any, object]], cache: Path, step: int = 1) -> int:
     """Run `work` once for each of its awaits, or each `step`-th, cancelled there; returns how many awaits there are.
 
+    The first is drawn at random, so that several runs come to all of them.
+
     `work` makes what it uses, and closes it however it ends: each time all is new, so that each await is reached. After
     each cancel no process of it may be left, no lock in `cache`, and no temporary file.
     """
     running = RunningProcesses()
     with private_temporary_directory(cache.parent / "temporary") as temporary:
-        for at in range(1, GUARD, step):
+        for at in range(1 + secrets.randbelow(step), GUARD, step):
             interrupted = Interrupted(work(), at)
             task = asyncio.create_task(_awaited(interrupted), name=f"cancelled at await {at}")
             with contextlib.suppress(asyncio.CancelledError):

@@ -20,7 +20,7 @@ from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_net import StrykerNet
 
 from msp_bridge.adapter import Adapter, Project
-from support import generic_trees, go_trees, java_trees, net_trees, rust_trees, stryker_js_trees
+from support import generic_trees, go_trees, java_trees, net_projects, net_trees, rust_trees, stryker_js_trees
 from support.adapters import project_at
 from support.files import written
 from support.projects import EXAMPLES, copied
@@ -98,7 +98,14 @@ CASES = {
     "StrykerJS, served": Case(StrykerJs, on(JS9), 3),
     "StrykerJS, command line": Case(StrykerJs, on(JS8, jobs=1), 3),
     **{name: Case(StrykerNet, scripted_dotnet(name), 6) for name in ("net_calc", "net_repo")},
+    "the real Stryker.NET": Case(StrykerNet, on(partial(copied, net_projects.EXAMPLE)), 2, net_projects.REAL),
     "a stand-in for cargo": Case(CargoMutants, stand_in_for_cargo, 6),
+    "the real cargo-mutants": Case(
+        CargoMutants,
+        on(partial(copied, EXAMPLES / "shop-rust"), {"PATH": rust_trees.PROGRAMS}),
+        3,
+        rust_trees.needs("cargo-mutants"),
+    ),
     "gremlins": Case(Gremlins, on(shop_in_go, {"PATH": go_trees.PROGRAMS}), 4, go_trees.needs_gremlins),
     "PIT": Case(Pit, on(two_classes), 2, java_trees.needs_pit),
 }

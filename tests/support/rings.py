@@ -93,7 +93,16 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     ),
     (),
 ) | {
-    "adapters/test_conformance.py": ("mutmut", "by a command", "generic", "StrykerJS", "net_repo", "gremlins", "PIT"),
+    "adapters/test_conformance.py": (
+        "mutmut",
+        "command",
+        "generic",
+        "StrykerJS",
+        "net_repo",
+        "real",
+        "gremlins",
+        "PIT",
+    ),
     "adapters/test_generic_running.py": ("test_the_results_are_those_of_the_tool_itself", "portable"),
     "adapters/test_mutmut_setup.py": (
         "test_an_installation_without_what_mutmut_needs",
@@ -167,7 +176,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # what else the suite asks: scopes, edits, a cancel, requests side by side, a tree that stays as it was.
     # The stand-in for cargo and the scripted dotnet have the whole suite, and PIT and gremlins tests of verdicts, a cancel,
     # edits, requests side by side and a red suite.
-    "adapters/test_conformance.py": ("by a command", "generic", "StrykerJS", "net_repo", "gremlins", "PIT"),
+    "adapters/test_conformance.py": ("by a command", "generic", "StrykerJS", "net_repo", "real", "gremlins", "PIT"),
     # The real gremlins and PIT, each with a test of a cancel of its own.
     "adapters/test_cancel_everywhere.py": ("gremlins", "pit"),
     # The main ring has one run of the real cargo-mutants, and one with nextest.
