@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,7 +23,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from msp_bridge.model import Mutant, Result, Status
@@ -47,6 +48,7 @@ TESTING = "testing"
 AGAIN_S = 30.0
 UNTESTED = (Status.IGNORED, Status.COMPILE_ERROR)  # may be known before the tests have run at all
 UNDETECTED = (Status.SURVIVED, Status.NO_COVERAGE)
+PATHS = partial(Column, overflow="fold")  # what a path ends with tells it from others
 COLUMNS = ("Mutants", "Killed", "Survived", "No coverage", "Score")
 SIGNS = {"-": "red", "+": "green"}
 MAX_TESTS = 20  # names of tests that are shown
@@ -208,7 +210,7 @@ def show_summary(console: Console, root: Path, results: Sequence[Result], *, eve
     files = worst_first(results)
     if len(files) > 1:
         shown = files if every else [each for each in files if each[1].undetected][:MAX_FILES]
-        table = Table("File", *COLUMNS, box=None, padding=(0, 2, 0, 0))
+        table = Table(PATHS("File"), *COLUMNS, box=None, padding=(0, 2, 0, 0))
         for column in table.columns[1:]:
             column.justify = "right"
         for path, score in shown:
@@ -223,7 +225,7 @@ def show_summary(console: Console, root: Path, results: Sequence[Result], *, eve
 
 def mutant_table(root: Path, mutants: Iterable[Mutant]) -> Table:
     """A line for each mutant."""
-    table = Table("Location", "Mutator", "Replacement", box=None, padding=(0, 2, 0, 0))
+    table = Table(PATHS("Location"), "Mutator", "Replacement", box=None, padding=(0, 2, 0, 0))
     sources = Sources(root)
     for mutant in mutants:
         first, *more = mutant.replacement.strip().splitlines() or [replacement_of(mutant, sources.of(mutant.path))]
