@@ -282,13 +282,28 @@ def tool_setups(projects: ProjectMap) -> list[ToolSetup]:
             sources = rivals[0].sources or ()
             if any(folder.path.startswith(one.folder) and set(one.sources) & set(sources) for one in found):
                 continue
-            is_source = matcher(sources)
+            is_source, others = matcher(sources), _own_folders(projects, folder, rivals)
             count = sum(
-                path.startswith(folder.path) and is_source(path.rpartition("/")[2]) is not None for path in paths
+                path.startswith(folder.path)
+                and not path.startswith(others)
+                and is_source(path.rpartition("/")[2]) is not None
+                for path in paths
             )
             if count and (best := _best(rivals)):
                 found.append(ToolSetup(folder.path, best[0].name, best[1], sources, count))
     return sorted(found, key=lambda one: -one.files)
+
+
+def _own_folders(projects: ProjectMap, folder: ProjectFolder, rivals: Sequence[Candidate]) -> tuple[str, ...]:
+    """The folders below `folder` in which a tool for the files of `rivals` is set up, if none of these is."""
+    kind = {pattern for one in rivals for pattern in one.sources or ()}
+    return tuple(
+        other.path
+        for other in projects.folders
+        if other.path.startswith(folder.path)
+        and not any(one.is_used for one in rivals)
+        and any(one.is_used and kind & set(one.sources or ()) for one in other.candidates)
+    )
 
 
 def _rivals(folder: ProjectFolder) -> Iterator[Sequence[Candidate]]:

@@ -155,6 +155,13 @@ def test_two_languages_in_folders_of_their_own_are_both_set_up(root: Path) -> No
     )
 
 
+def test_a_workspace_whose_packages_have_configurations_of_their_own_gets_none_at_its_root(root: Path) -> None:
+    write(root, "package.json", "packages/a/package.json", "packages/a/stryker.config.json", "packages/a/src/a.ts")
+    before = state(root)
+    assert init("--yes").stdout.startswith("stryker-js  1 file in packages/a/: needs installing\n")
+    assert state(root) == before
+
+
 def test_the_tool_that_is_named_is_set_up_with_the_interpreter_that_is_named(root: Path, tmp_path: Path) -> None:
     write(root, "shop/__init__.py", "tests/test_shop.py", "env/bin/python")[2].chmod(0o755)
     done = init("--yes", "--adapter", "cosmic-ray", "--python", "env/bin/python")

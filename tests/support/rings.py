@@ -227,7 +227,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # The same on a socket, on which `test_ending.py`, `test_faults.py` and `test_order.py` have what a socket could change.
     "server/test_configure_and_discover.py": ("tcp",),
     "server/test_mutation_test.py": ("tcp",),
-    # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
+    # A fault of disk, tree or tool is met by code that all adapters share: mutmut has it in the main ring.
     "faults/test_broken_places.py": ("stryker-js]",),
     "faults/test_broken_tools.py": (
         "own_words[cosmic-ray]",
