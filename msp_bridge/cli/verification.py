@@ -64,7 +64,7 @@ async def _verify(
 ) -> Verification:
     """Verify one tool; each difference is shown as soon as it is known, since a fresh process may take minutes."""
     projects = workspace.projects
-    wait = console.status(tool.label)
+    wait = console.status(Text(tool.label))
     done = 0
 
     def show(phase: PhaseReport) -> None:

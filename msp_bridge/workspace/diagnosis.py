@@ -296,12 +296,13 @@ def tool_setups(projects: ProjectMap) -> list[ToolSetup]:
 
 def _own_folders(projects: ProjectMap, folder: ProjectFolder, rivals: Sequence[Candidate]) -> tuple[str, ...]:
     """The folders below `folder` in which a tool for the files of `rivals` is set up, if none of these is."""
+    if any(one.is_used for one in rivals):
+        return ()
     kind = {pattern for one in rivals for pattern in one.sources or ()}
     return tuple(
         other.path
         for other in projects.folders
         if other.path.startswith(folder.path)
-        and not any(one.is_used for one in rivals)
         and any(one.is_used and kind & set(one.sources or ()) for one in other.candidates)
     )
 
