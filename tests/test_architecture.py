@@ -86,8 +86,8 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
             "reports server source text workspace"
         ),
         "adapters": (
-            "adapter concurrency errors isolation.left_out jsonrpc model notices phases processes python_adapter "
-            "python_engine reading rows source text toolkit writing"
+            "adapter concurrency errors isolation.left_out isolation.printed jsonrpc model notices phases processes "
+            "python_adapter python_engine reading rows source text toolkit writing"
         ),
         "cli": (
             "access adapter browse cluster.connection concurrency dialects.dialect dialects.msp environment "

@@ -21,6 +21,7 @@ from attrs import define, field, frozen
 
 from msp_bridge.adapter import Project
 from msp_bridge.concurrency import in_thread, shields
+from msp_bridge.isolation.printed import Printed
 from msp_bridge.toolkit import (
     Isolation,
     JsonLinesProcess,
@@ -40,7 +41,7 @@ FAILED = re.compile(r"^--- FAIL: (\S+)", re.MULTILINE)
 BEGUN = re.compile(r"^=== RUN   ([^\s/]+)", re.MULTILINE)
 ENDED = re.compile(r"^--- \w+: (\S+)", re.MULTILINE)
 REASON = re.compile(r"^(panic: .*|fatal error: .*|runtime: .*|\s+\S+\.go:\d+: .*)", re.MULTILINE)
-HEAD, TAIL = 1 << 18, 1 << 16  # bytes of output that are kept
+WANTED = r"--- |=== RUN   [^\s/]+$|panic: |fatal error: "  # lines of the middle of a long output that are read
 SHOWN_CHARS = 1000  # of a reason
 
 Host: TypeAlias = WarmSandbox[PrivateDirectory, JsonLinesProcess]  # in whose world commands run, one at a time
@@ -70,8 +71,8 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """The line of the output that is about the failure, or its last line."""
-        found = REASON.search(self.printed)
+        """The line of the output that is about the failure, or says which test has failed, or its last line."""
+        found = REASON.search(self.printed) or FAILED.search(self.printed)
         lines = self.printed.strip().splitlines() or [f"exit code {self.code}"]
         return (found[0] if found else lines[-1]).strip()[:SHOWN_CHARS]
 
@@ -137,7 +138,7 @@ class TestRunner:
             return await _in_copy(warm.sandbox.path / package.directory, argv, {**temporary, **env}, seconds)
 
     async def _isolated(self, cwd: Path, argv: Sequence[str], env: Mapping[str, str], seconds: float | None) -> Outcome:
-        question = {"command": list(argv), "cwd": str(cwd), "env": dict(env), "seconds": seconds}
+        question = {"command": list(argv), "cwd": str(cwd), "env": dict(env), "seconds": seconds, "wanted": WANTED}
         async with self._hosts.lease() as host:  # after a failure or a cancel the command has ended with its host
             process = await host.process.get(partial(self._started, host), self.isolation.wanted)
             await in_thread(self.isolation.note, host.sandbox.path)
@@ -159,17 +160,16 @@ class TestRunner:
 
 
 async def _in_copy(cwd: Path, argv: Sequence[str], env: Mapping[str, str | None], seconds: float | None) -> Outcome:
-    began, printed = time.monotonic(), bytearray()
+    began, printed = time.monotonic(), Printed(WANTED)
     async with running(argv, cwd, env) as tree:
         try:
             async with asyncio.timeout(seconds):
                 while piece := await tree.read():
-                    printed += piece
-                    del printed[HEAD:-TAIL]
+                    printed.add(piece)
                 code: int | None = await tree.exited()
         except TimeoutError:
             code = None
-        text = printed.decode("utf-8", "replace") + tree.errors
+        text = printed.text + tree.errors
     return Outcome(code, text, time.monotonic() - began)
 
 

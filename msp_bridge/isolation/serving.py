@@ -1,9 +1,9 @@
 """Runs commands one after another, each in a child's world of its own: a world costs a fork, not the start of Python.
 
 Questions and answers are lines of JSON, as in `toolkit/json_lines.py`. A question names a `command`, changes of the
-environment (`env`), a directory (`cwd`) and `seconds` that it may take; null is no limit. The answer has its exit
-`code` (as a shell gives it; null if it was ended at the limit), what it `printed` on both outputs, the middle left out
-where that is long, and the `seconds` that it took.
+environment (`env`), a directory (`cwd`), `seconds` that it may take, null for no limit, and a regular expression for
+`wanted` lines, or null. The answer has its exit `code` (as a shell gives it; null if it was ended at the limit), what
+it `printed` on both outputs, only `wanted` lines of the middle where that is long, and the `seconds` that it took.
 
 All that a command has started ends with it: by its process namespace or, where the part "pid" is not permitted, because
 orphans become children of this process.
@@ -22,11 +22,11 @@ from typing import IO, Any
 
 from . import descendants, kernel
 from .namespaces import HostWorld
+from .printed import Printed
 
 Become = Callable[[list[str], HostWorld], object]
 
 MARK = "msp-bridge: json lines"
-HEAD, TAIL = 1 << 17, 1 << 16  # bytes of what a command prints that are kept
 BLOCK = 1 << 16
 
 
@@ -62,7 +62,7 @@ def _run(world: HostWorld, question: dict[str, Any], become: Become) -> dict[str
         become(question["command"], world)
     os.close(theirs)
     try:
-        printed = bytearray()
+        printed = Printed(question["wanted"])
         in_time = _wait(pid, output, printed, question["seconds"])
         if not in_time:
             os.kill(pid, signal.SIGKILL)
@@ -75,12 +75,12 @@ def _run(world: HostWorld, question: dict[str, Any], become: Become) -> dict[str
     code = os.waitstatus_to_exitcode(status)
     return {
         "code": (code if code >= 0 else 128 - code) if in_time else None,
-        "printed": printed.decode("utf-8", "replace"),
+        "printed": printed.text,
         "seconds": time.monotonic() - began,
     }
 
 
-def _wait(pid: int, output: int, printed: bytearray, seconds: float | None) -> bool:
+def _wait(pid: int, output: int, printed: Printed, seconds: float | None) -> bool:
     """Read what the process prints until it ends; False if it does not end within `seconds`."""
     deadline = None if seconds is None else time.monotonic() + seconds
     ended = kernel.open_process(pid)
@@ -100,7 +100,7 @@ def _wait(pid: int, output: int, printed: bytearray, seconds: float | None) -> b
         os.close(ended)
 
 
-def _drain(output: int, printed: bytearray) -> None:
+def _drain(output: int, printed: Printed) -> None:
     """Read what is left in the pipe; nobody writes to it any more but what has escaped."""
     os.set_blocking(output, False)
     with contextlib.suppress(BlockingIOError):
@@ -108,8 +108,7 @@ def _drain(output: int, printed: bytearray) -> None:
             pass
 
 
-def _read(output: int, printed: bytearray) -> bool:
+def _read(output: int, printed: Printed) -> bool:
     data = os.read(output, BLOCK)
-    printed += data
-    del printed[HEAD:-TAIL]
+    printed.add(data)
     return bool(data)

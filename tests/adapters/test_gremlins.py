@@ -278,6 +278,24 @@ async def test_a_test_that_fails_without_a_mutant_is_named_and_one_that_fails_by
     assert "red" in notice.output
 
 
+async def test_failing_tests_are_named_whose_package_prints_a_lot(tmp_path: Path) -> None:
+    root = shop(tmp_path)
+    (root / "price" / "a_loud_test.go").write_text(
+        'package price\n\nimport "testing"\n\n'
+        "func TestA(t *testing.T) { loud(t) }\nfunc TestRed(t *testing.T) { t.Fail() }\n"
+        "func TestZ(t *testing.T) { loud(t) }\n"
+        'func loud(t *testing.T) {\n\tfor i := 0; i < 9999; i++ {\n\t\tt.Log("some words that make a line of a test long enough")\n\t}\n}\n',
+        "utf-8",
+    )
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, "price/price.go")
+        results, notices = await results_of(adapter, some(mutants, "24"))
+    assert [each.test for each in notices if isinstance(each, FailingTest)] == ["TestRed"]
+    assert {key: result.status for key, result in results.items()} == {
+        key: status for key, status in PRICE.items() if key.startswith("24")
+    }
+
+
 async def test_a_package_without_tests_that_does_not_compile_has_no_coverage(tmp_path: Path) -> None:
     root = shop(tmp_path)
     source = root / "internal" / "text" / "text.go"

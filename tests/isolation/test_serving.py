@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from msp_bridge.concurrency import in_thread
-from msp_bridge.isolation.serving import HEAD, TAIL
+from msp_bridge.isolation.printed import HEAD, TAIL, WANTED
 from msp_bridge.toolkit import Isolation, JsonLinesProcess
 
 STRAY = (
@@ -40,7 +40,8 @@ async def run(
     host: JsonLinesProcess, tmp_path: Path, script: str, seconds: float | None = None
 ) -> tuple[int | None, str]:
     command = ["python3", "-c", script] if "import" in script else ["sh", "-c", script]
-    question = {"command": command, "cwd": str(tmp_path / "root"), "env": {"WORD": "given"}, "seconds": seconds}
+    limits = {"seconds": seconds, "wanted": "wanted"}
+    question = {"command": command, "cwd": str(tmp_path / "root"), "env": {"WORD": "given"}, **limits}
     answer = await host.ask(question)
     return answer["code"], answer["printed"]
 
@@ -59,6 +60,17 @@ async def test_what_is_printed_is_bounded(host: JsonLinesProcess, tmp_path: Path
     assert printed.startswith("first\n")
     assert printed.endswith("last\n")
     assert len(printed) <= HEAD + TAIL
+
+
+async def test_wanted_lines_in_the_middle_of_much_output_are_kept(host: JsonLinesProcess, tmp_path: Path) -> None:
+    much = "yes unwanted | head -c 500001; echo; "
+    _, printed = await run(
+        host, tmp_path, f"{much} echo wanted 1; {much} echo wanted 2; {much} yes wanted | head -c 900000"
+    )
+    lines = printed.splitlines()
+    assert len(printed) <= HEAD + WANTED + TAIL
+    assert [line for line in lines if line.startswith("wanted ")] == ["wanted 1", "wanted 2"]
+    assert set(lines) - {"wanted 1", "wanted 2"} <= {"unwanted", "wanted", "", *(lines[-1:])}
 
 
 async def test_a_command_is_ended_at_its_limit_with_all_that_it_has_started(
