@@ -6,6 +6,7 @@ import pytest
 from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Result, Status
+from msp_bridge.isolation import guard
 
 SOURCE = b"""def made(name):
     return name + "a"
@@ -30,6 +31,7 @@ def test_start():
 def test_checked():
     assert checked("a") == "a!"
 """
+NEEDS_GUARD = pytest.mark.skipif(bool(guard.why_not()), reason="no process can be guarded here")
 CONFTEST = b"""import os
 
 os.environ["CONFTEST"] = str(os.getpid())
@@ -56,10 +58,29 @@ async def test_its_jobs_have_the_verdicts_of_fresh_processes(tmp_path: Path) -> 
     assert where_conftest_ran(await results_of(files(), tmp_path)) == {"before the fork"}
 
 
-async def test_there_is_none_where_what_jobs_write_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@NEEDS_GUARD
+async def test_it_has_the_jobs_with_a_guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once all tests are measured, that is: by the second request."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "guard")
+    async with Trial.of(files(), tmp_path) as trial:
+        await trial.test()
+        assert where_conftest_ran(await trial.test()) == {"before the fork"}
+
+
+WRITES = b"""
+open(os.devnull, "w").close()  # ends a job with a guard
+"""
+
+
+@pytest.mark.parametrize(
+    ("isolation", "tests"), [("off", b""), pytest.param("guard", WRITES, marks=NEEDS_GUARD)], ids=["off", "guard"]
+)
+async def test_it_has_no_job_of_which_something_may_stay(
+    isolation: str, tests: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a directory that conftest.py has made, say: each fresh process makes its own."""
-    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    assert where_conftest_ran(await results_of(files(), tmp_path)) == {"in this process"}
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
+    assert where_conftest_ran(await results_of(files(tests=tests), tmp_path)) == {"in this process"}
 
 
 IMPORTS = b"import pkg.m\n"

@@ -33,7 +33,7 @@ BLOCK = 4096  # bytes: less may find room in what a file has already
 
 
 class Servers(NamedTuple):
-    """The servers of the jobs of mutants. `session`: does what the fresh one does, in less time."""
+    """The servers of the jobs of mutants. `session`: does what the fresh one does, in less time, if nothing is left."""
 
     live: ServerProcess | None
     fresh: ServerProcess
@@ -63,8 +63,8 @@ class ForkServers:
     def now(self) -> Servers:
         """The servers after `start`."""
         assert self.fresh is not None
-        stays = self._world.undoes_all and not (self.has_edited_tests or self.made)
-        return Servers(self.live, self.fresh, self.session if stays else None)
+        serves = not (self.has_edited_tests or self.made)
+        return Servers(self.live, self.fresh, self.session if serves else None)
 
     def start(self, plan: TargetPlan) -> Collected | None:
         """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared.
@@ -90,7 +90,7 @@ class ForkServers:
         self.made = ()
         shutil.rmtree(self._kept, ignore_errors=True)
         self.has_edited_tests = False
-        others = [] if plan.always_fresh else [self._unforked("live"), self._unforked("session")]
+        others = [] if plan.always_fresh else [self._unforked("live") for _ in ("live", "session")]  # one log for both
         self.fresh = self._start("fresh", plan, others)
         answer = self._answer(self.fresh)
         if others and answer["live"] is not None:

@@ -16,6 +16,7 @@ from .live_code import CodeChange
 from .messages import Ended, JobMessage, Trace, Verdict
 from .server_process import ServerProcess
 from .time_limits import UNMEASURED_S, SetUp, limits_of_mutant, limits_without
+from .world import undoes_all
 
 PROBE_S = 2.0  # after which no other test begins
 LOAD_FACTOR = 5.0  # how much longer a test may take under load
@@ -111,7 +112,7 @@ class MutantJobs:
         """`parts` are what each job has for itself. `known`: what is known of the tests now."""
         self._plan, self._queue, self._known = plan, queue, known
         self._live, self._fresh, self._session = servers
-        self._parts = sorted(parts)
+        self._parts, self._leaves_nothing = sorted(parts), undoes_all(parts)
 
     def run_live(
         self,
@@ -171,7 +172,7 @@ class MutantJobs:
         session = self._session
         if baseline.unmeasured or baseline.fork_unsafe or (session is not None and session.is_old):
             session = None  # a fork of less may be the truth
-        self._submit(early or session or self._fresh, job, mutant.batch, tests, loaded=loaded)
+        self._submit(early or self._fresh, job, mutant.batch, tests, loaded=loaded, further=early or session)
 
     def run_collection(self, id: int, early: ServerProcess) -> None:
         """Collect all tests, and run none, in a fork of the early server."""
@@ -194,9 +195,16 @@ class MutantJobs:
         return limits_of_mutant(self._plan, seconds, each, baseline.set_up)
 
     def _submit(
-        self, server: ServerProcess | None, job: JobMessage, batch: int, tests: Sequence[int], *, loaded: bool = False
+        self,
+        server: ServerProcess | None,
+        job: JobMessage,
+        batch: int,
+        tests: Sequence[int],
+        *,
+        loaded: bool = False,
+        further: ServerProcess | None = None,
     ) -> None:
-        """`tests`: all that it may run."""
+        """`tests`: all that it may run. `further`: a server that has done more, for a job that leaves nothing."""
         assert server is not None
         job |= {"do": "run", "parts": self._parts}
         if loaded:
@@ -204,7 +212,8 @@ class MutantJobs:
         alone = len(tests) == 1 and tests[0] in self._known().unsteady
 
         def start(guarded: bool) -> None:
-            server.channel.send(job | {"guarded": guarded})
+            leaves_nothing = guarded or self._leaves_nothing
+            (further if further and leaves_nothing else server).channel.send(job | {"guarded": guarded})
 
         kind = Kind.WRITES if self._plan.debug else Kind.LIVE if server is self._live else Kind.FRESH
         self._queue.submit(Queued(job["id"], start, kind, batch, tests, alone, loaded))

@@ -96,7 +96,7 @@ class World:
     @property
     def undoes_all(self) -> bool:
         """Whether nothing is left of what a job writes, wherever that is."""
-        return self.parts >= {"overlay", "tmp", "home"}
+        return undoes_all(self.parts)
 
     @cached_property
     def guards(self) -> bool:
@@ -176,6 +176,11 @@ class World:
                 journal.undo()
             if self._isolated is not None:  # jobs have a layer of their own: this one was an exception
                 self._journals.clear()
+
+
+def undoes_all(parts: Collection[str]) -> bool:
+    """Whether nothing is left of what a job with these parts writes, wherever that is."""
+    return frozenset(parts) >= {"overlay", "tmp", "home"}
 
 
 def new_scratch() -> Path:
