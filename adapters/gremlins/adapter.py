@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -21,7 +22,7 @@ CONFIGURATION = ".gremlins.yaml"
 # A directory that has files for other systems alone has no tests: `go test` fails there, `go test ./...` does not.
 TESTS_OF_PACKAGE = """directory=$1; shift
 go list "$@" "$directory" > /dev/null 2>&1 || exit 0
-exec go test -vet=off "$@" "$directory"
+exec {test} "$@" "$directory"
 """
 
 
@@ -95,10 +96,11 @@ class Gremlins(LazyParts):
 
     async def test_command(self) -> tuple[str, ...] | None:
         """Implement `HasTestCommand`."""
-        options = self._module.listing.options
+        options, test = self._module.listing.options, ("go", "test", "-vet=off", *self._module.skipped)
         if options.everything:
-            return ("go", "test", "-vet=off", *options.for_builds, "./...")
-        return ("sh", "-c", TESTS_OF_PACKAGE, "go test -vet=off", "./{directory}", *options.for_builds)
+            return (*test, *options.for_builds, "./...")
+        words = shlex.join(test)
+        return ("sh", "-c", TESTS_OF_PACKAGE.format(test=words), words, "./{directory}", *options.for_builds)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """Yield the versions of go and gremlins, how many mutants there are, and what is isolated."""

@@ -17,7 +17,7 @@ from msp_bridge.toolkit import JobScheduler
 from msp_bridge.toolkit.tree import stamps
 
 from .binaries import MutatedBinaries
-from .execution import TestRunner
+from .execution import TestRunner, only
 from .go import Go, Listed, SourceProgram
 from .installation import gremlins
 from .listing import GoListing
@@ -72,6 +72,12 @@ class GoModule:
             self._outdated += [] if self._measured is None else [self._measured]
             self._measured = MeasuredSuites(measurement, state, directory)
         return self._measured
+
+    @property
+    def skipped(self) -> list[str]:
+        """The option of `go test` that leaves out the tests that were seen to fail without any mutant."""
+        failing = self._measured.failing if self._measured else []
+        return [f"-skip={only(failing)}"] if failing else []
 
     async def surroundings(self) -> Surroundings | None:
         """Return the versions, the settings of go and of its workspace, and the directories outside of the module.

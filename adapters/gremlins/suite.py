@@ -228,6 +228,11 @@ class MeasuredSuites:
     _suites: dict[Package, Suite] = field(factory=dict, init=False)
     _measuring: asyncio.Lock = field(factory=asyncio.Lock, init=False)
 
+    @property
+    def failing(self) -> list[str]:
+        """The tests that fail without any mutant, as far as they are measured."""
+        return sorted({each.test for suite in self._suites.values() for each in suite.failing})
+
     def knows(self, package: Package) -> bool:
         """Whether the suite of `package` is measured, or has no tests."""
         return package in self._suites or not package.has_tests

@@ -121,7 +121,7 @@ class Oracle(FreshProcesses):
                 passes = (await oracle.verdict_of(None)).status is Status.SURVIVED
             if passes:
                 return evolve(oracle, timeout_s=TIMEOUT_MARGIN_S + TIMEOUT_FACTOR * (time.monotonic() - start))
-        words = _shown(command)
+        words = _shown(oracle._command_on(None))
         another = f"that leaves them out: {words} --deselect TEST" if is_pytest(command) else "in which they pass"
         raise BaselineError(
             f"`{words}` fails in a fresh copy of {root} without any mutant ({verdict.reason})",

@@ -14,7 +14,7 @@ from support.go_trees import PROGRAMS, adapter_on, discovered, key, needs_gremli
 
 from msp_bridge.adapter import BaselineError, FailingTest, Mutant, Project, Result, Status, UnusableFile
 from msp_bridge.source import SourceText
-from msp_bridge.testing import RunningProcesses, TreeState
+from msp_bridge.testing import Oracle, RunningProcesses, TreeState
 
 pytestmark = [needs_gremlins, pytest.mark.usefixtures("go_programs")]
 PRICE = {
@@ -294,6 +294,23 @@ async def test_failing_tests_are_named_whose_package_prints_a_lot(tmp_path: Path
     assert {key: result.status for key, result in results.items()} == {
         key: status for key, status in PRICE.items() if key.startswith("24")
     }
+
+
+@pytest.mark.parametrize("everything", [False, True])
+async def test_fresh_processes_leave_out_tests_that_fail_without_a_mutant(tmp_path: Path, everything: bool) -> None:
+    root = shop(tmp_path)
+    (root / "price" / "red_test.go").write_text(
+        'package price\n\nimport "testing"\n\nfunc TestRed(t *testing.T) { t.Fail() }\n', "utf-8"
+    )
+    if everything:
+        (root / ".gremlins.yaml").write_text("unleash:\n  integration: true\n", "utf-8")
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, "price/price.go")
+        results, _ = await results_of(adapter, some(mutants, "24"))
+        oracle = await Oracle.of(root, await adapter.test_command() or (), isolated=False)
+    for result in results.values():
+        assert (await oracle.verdict_on(result)).status.detected == result.status.detected
+    assert {result.status.detected for result in results.values()} == {True, False}
 
 
 async def test_a_package_without_tests_that_does_not_compile_has_no_coverage(tmp_path: Path) -> None:
