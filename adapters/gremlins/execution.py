@@ -42,6 +42,7 @@ BEGUN = re.compile(r"^=== RUN   ([^\s/]+)", re.MULTILINE)
 ENDED = re.compile(r"^--- \w+: (\S+)", re.MULTILINE)
 REASON = re.compile(r"^(panic: .*|fatal error: .*|runtime: .*|\s+\S+\.go:\d+: .*)", re.MULTILINE)
 WANTED = r"--- |=== RUN   [^\s/]+$|panic: |fatal error: "  # lines of the middle of a long output that are read
+OF_TEST = re.compile(r"^(?:=== \w+ +|--- \w+: )([^\s/]+)", re.MULTILINE)  # what follows, up to the next, is of it
 SHOWN_CHARS = 1000  # of a reason
 
 Host: TypeAlias = WarmSandbox[PrivateDirectory, JsonLinesProcess]  # in whose world commands run, one at a time
@@ -71,10 +72,19 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """The line of the output that is about the failure, or says which test has failed, or its last line."""
-        found = REASON.search(self.printed) or FAILED.search(self.printed)
+        """The line of the output that is about the first failure, or its last line."""
+        if self.failed:
+            return self.reason_of(self.failed[0])
+        found = REASON.search(self.printed)
         lines = self.printed.strip().splitlines() or [f"exit code {self.code}"]
         return (found[0] if found else lines[-1]).strip()[:SHOWN_CHARS]
+
+    def reason_of(self, test: str) -> str:
+        """The line of the output that is about the failure of `test`; where it printed none, that it failed."""
+        _, *parts = OF_TEST.split(self.printed)
+        own = "".join(text for name, text in zip(parts[::2], parts[1::2], strict=True) if name == test)
+        found = REASON.search(own)
+        return (found[0] if found else f"{test} failed").strip()[:SHOWN_CHARS]
 
     @property
     def tests_completed(self) -> int:

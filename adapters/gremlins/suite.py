@@ -185,7 +185,7 @@ class SuiteMeasurement:
             failed = [test for test in outcomes[0].failed if test in suite.tests]
             if not failed or len(failed) == len(suite.tests):
                 break
-            failing = (*suite.failing, *(FailingTest(test, outcomes[0].reason) for test in failed))
+            failing = (*suite.failing, *(FailingTest(test, outcomes[0].reason_of(test)) for test in failed))
             suite = evolve(suite, tests=tuple(test for test in suite.tests if test not in failed), failing=failing)
         raise self._error(suite.package, "fail without any mutant", outcomes[0].reason, outcomes[0].failed)
 

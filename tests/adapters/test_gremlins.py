@@ -263,7 +263,9 @@ async def test_a_test_that_fails_without_a_mutant_is_named_and_one_that_fails_by
 ) -> None:
     root = shop(tmp_path)
     (root / "price" / "red_test.go").write_text(
-        'package price\n\nimport "testing"\n\nfunc TestRed(t *testing.T) { t.Error("red") }\n', "utf-8"
+        'package price\n\nimport "testing"\n\nfunc TestLog(t *testing.T) { t.Log("passes") }\n'
+        'func TestRed(t *testing.T) { t.Error("red") }\n',
+        "utf-8",
     )
     (root / "price" / "chance_test.go").write_text(CHANCE, "utf-8")
     async with adapter_on(root) as adapter:
@@ -275,7 +277,7 @@ async def test_a_test_that_fails_without_a_mutant_is_named_and_one_that_fails_by
     [notice] = notices
     assert isinstance(notice, FailingTest)
     assert notice.test == "TestRed"
-    assert "red" in notice.output
+    assert notice.output == "red_test.go:6: red"
 
 
 async def test_failing_tests_are_named_whose_package_prints_a_lot(tmp_path: Path) -> None:
@@ -290,7 +292,7 @@ async def test_failing_tests_are_named_whose_package_prints_a_lot(tmp_path: Path
     async with adapter_on(root) as adapter:
         mutants, _ = await discovered(adapter, "price/price.go")
         results, notices = await results_of(adapter, some(mutants, "24"))
-    assert [each.test for each in notices if isinstance(each, FailingTest)] == ["TestRed"]
+    assert notices == [FailingTest("TestRed", "TestRed failed")]
     assert {key: result.status for key, result in results.items()} == {
         key: status for key, status in PRICE.items() if key.startswith("24")
     }
