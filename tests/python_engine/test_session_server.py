@@ -58,13 +58,23 @@ async def test_its_jobs_have_the_verdicts_of_fresh_processes(tmp_path: Path) -> 
     assert where_conftest_ran(await results_of(files(), tmp_path)) == {"before the fork"}
 
 
+UNUSED = b"""
+
+def unused():
+    return 1
+"""
+
+
 @NEEDS_GUARD
 async def test_it_has_the_jobs_with_a_guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once all tests are measured, that is: by the second request."""
+    """Once all tests are measured, that is: NoCoverage waits for it."""
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "guard")
-    async with Trial.of(files(), tmp_path) as trial:
-        await trial.test()
-        assert where_conftest_ran(await trial.test()) == {"before the fork"}
+    async with Trial.of({**files(), "pkg/m.py": SOURCE + UNUSED}, tmp_path) as trial:
+        mutants = await trial.discover()
+        unused = [mutant for mutant in mutants if "x_unused_" in mutant.description]
+        assert {result.status for result in (await trial.test(unused)).values()} == {Status.NO_COVERAGE}
+        others = [mutant for mutant in mutants if mutant not in unused]
+        assert where_conftest_ran(await trial.test(others)) == {"before the fork"}
 
 
 WRITES = b"""
