@@ -40,7 +40,8 @@ KILLED = (-9, 137)  # by SIGKILL, as the kernel does at the limit of CPU time
 FAILED = re.compile(r"^--- FAIL: (\S+)", re.MULTILINE)
 BEGUN = re.compile(r"^=== RUN   ([^\s/]+)", re.MULTILINE)
 ENDED = re.compile(r"^--- \w+: (\S+)", re.MULTILINE)
-REASON = re.compile(r"^(panic: .*|fatal error: .*|runtime: .*|\s+\S+\.go:\d+: .*)", re.MULTILINE)
+FATAL = re.compile(r"^(?:panic|fatal error|runtime): .*", re.MULTILINE)
+REASON = re.compile(rf"{FATAL.pattern}|^\s+\S+\.go:\d+: .*", re.MULTILINE)
 WANTED = r"--- |=== RUN   [^\s/]+$|panic: |fatal error: "  # lines of the middle of a long output that are read
 OF_TEST = re.compile(r"^(?:=== \w+ +|--- \w+: )([^\s/]+)", re.MULTILINE)  # what follows, up to the next, is of it
 SHOWN_CHARS = 1000  # of a reason
@@ -72,10 +73,10 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """The line of the output that is about the first failure, or its last line."""
-        if self.failed:
-            return self.reason_of(self.failed[0])
-        found = REASON.search(self.printed)
+        """The line that is about the first failure; where none is named, why the process ended, or the last line."""
+        if named := FAILED.search(self.printed):
+            return self.reason_of(named[1])
+        found = FATAL.search(self.printed)  # which may come while another test runs than the one that has begun last
         lines = self.printed.strip().splitlines() or [f"exit code {self.code}"]
         return (found[0] if found else lines[-1]).strip()[:SHOWN_CHARS]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-HEAD, WANTED, TAIL = 1 << 17, 1 << 17, 1 << 16  # bytes that are kept
+HEAD, MIDDLE, TAIL = 1 << 17, 1 << 17, 1 << 16  # bytes that are kept
 
 
 class Printed:
@@ -30,7 +30,7 @@ class Printed:
         self._space = self._space - end if end == len(lines) else 0
         if self._wanted:
             for line in lines[end:].splitlines(keepends=True):
-                if self._wanted.match(line) and len(self._middle) + len(line) <= WANTED:
+                if self._wanted.match(line) and len(self._middle) + len(line) <= MIDDLE:
                     self._middle += line
 
     @property

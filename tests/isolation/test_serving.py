@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from msp_bridge.concurrency import in_thread
-from msp_bridge.isolation.printed import HEAD, TAIL, WANTED
+from msp_bridge.isolation.printed import HEAD, MIDDLE, TAIL
 from msp_bridge.toolkit import Isolation, JsonLinesProcess
 
 STRAY = (
@@ -68,7 +68,7 @@ async def test_wanted_lines_in_the_middle_of_much_output_are_kept(host: JsonLine
         host, tmp_path, f"{much} echo wanted 1; {much} echo wanted 2; {much} yes wanted | head -c 900000"
     )
     lines = printed.splitlines()
-    assert len(printed) <= HEAD + WANTED + TAIL
+    assert len(printed) <= HEAD + MIDDLE + TAIL
     assert [line for line in lines if line.startswith("wanted ")] == ["wanted 1", "wanted 2"]
     assert set(lines) - {"wanted 1", "wanted 2"} <= {"unwanted", "wanted", "", *(lines[-1:])}
 

@@ -90,7 +90,9 @@ class ForkServers:
         self.made = ()
         shutil.rmtree(self._kept, ignore_errors=True)
         self.has_edited_tests = False
-        others = [] if plan.always_fresh else [self._unforked("live") for _ in ("live", "session")]  # one log for both
+        # The live and the session server. They share a log: pytest's capture has kept descriptors that lead to that of
+        # the live one, and a guard lets pass only what leads to the log of its own server.
+        others = [] if plan.always_fresh else [self._unforked("live"), self._unforked("live")]
         self.fresh = self._start("fresh", plan, others)
         answer = self._answer(self.fresh)
         if others and answer["live"] is not None:

@@ -4,9 +4,9 @@ The *fresh* server has started pytest and imported nothing of the project: its j
 file on the disk. The *live* server (`live_server`), a fork of it, has imported the project and collected the tests. On
 its way there it may come to the first test file before anything of the sources was imported or read: then the *session*
 server stays there, and the live one goes on in a fork. Its jobs are those of the fresh server, without the start of
-pytest's session and the import of the first conftest.py. A job of which something may stay, as it has neither layers of
-its own nor a guard, is not among them: each fresh process would make a temporary directory of its own. Nor is one after
-an edit of a test file, which a conftest.py may have imported.
+pytest's session and the import of the first conftest.py. A job that has neither layers of its own nor a guard goes to
+the fresh server: what it writes stays, and each fresh process would make a temporary directory of its own. So does each
+job after an edit of a test file, which a conftest.py may have imported.
 Where pytest's start imports the project, as a plug-in, the *plain* server has imported pytest and this module, and has
 not started it. The *bare* server has not even done that, for projects that pytest itself consists of: each job does
 it with the mutated file in place. The *early* server (`early_server`) is a fresh one that has collected some
