@@ -72,13 +72,23 @@ def test_without_bytecode_nothing_is_written_beside_a_source(source: Path, tmp_p
     assert [file.name for file in source.parent.iterdir()] == ["m.py"]
 
 
+def test_a_process_that_writes_none_reads_what_is_current(source: Path, tmp_path: Path) -> None:
+    cache, reading = tmp_path / "cache", VALUE.replace("import m;", "bytecode.write_none(); import m;")
+    assert printed(reading, source, cache) == "1"
+    assert not cache.exists()
+    compiled = imported_from(source, cache)
+    compiled.write_bytes(compiled.read_bytes().replace(b"VALUE", b"OTHER"))
+    with pytest.raises(subprocess.CalledProcessError):
+        printed(reading, source, cache)
+
+
 def test_of_two_versions_saved_in_one_second_the_second_one_is_imported(source: Path, tmp_path: Path) -> None:
     for value in ("1", "2"):
         save(source, f"VALUE = {value}\n", LATEST)
         assert printed(VALUE, source, tmp_path / "cache") == value
 
 
-def test_of_two_versions_of_a_test_saved_in_one_second_the_second_one_runs(
+def test_a_test_has_no_bytecode_where_none_is_written_or_two_versions_may_be_of_one_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "cache"))
@@ -88,6 +98,9 @@ def test_of_two_versions_of_a_test_saved_in_one_second_the_second_one_runs(
     file = tmp_path / "test_m.py"
     save(file, "", OLD)
     assert rewriting.get_cache_dir(file) == tmp_path / "cache"
+    with monkeypatch.context() as none:
+        none.setattr("msp_bridge.python_engine.programs.bytecode._writes", False)
+        assert not rewrite.try_makedirs(rewriting.get_cache_dir(file)), "pytest would write bytecode"
     save(file, "", LATEST)
     assert not rewrite.try_makedirs(rewriting.get_cache_dir(file)), "pytest would write bytecode"
 

@@ -67,7 +67,7 @@ def unused():
 
 @NEEDS_GUARD
 async def test_it_has_the_jobs_with_a_guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once all tests are measured, that is: NoCoverage waits for it."""
+    """Once all tests are measured: NoCoverage waits for it. The project was saved just now: nothing has its bytecode."""
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "guard")
     async with Trial.of({**files(), "pkg/m.py": SOURCE + UNUSED}, tmp_path) as trial:
         mutants = await trial.discover()

@@ -14,7 +14,8 @@ start, read what lies beside the sources and write nothing (`PYTHONDONTWRITEBYTE
 Bytecode is known to be of a source by the source's size, and its time in whole seconds. Of two versions that were saved
 in the same second, the second one would be tested with the code of the first. So a source that was saved just now has
 no bytecode, neither read nor written. Nor has one that holds a mutant (`MUTATED`): its test may import it when it is
-no longer young, and another mutant may have the same size and time.
+no longer young, and another mutant may have the same size and time. A process with a guard would be ended by writing
+it (`write_none`): a source that was young when its server imported it has no bytecode there.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ BY_TIME, UNCHECKED, BY_HASH = 0, 1, 3  # the flags in the header
 MUTATED: set[str] = set()  # names of the files that hold a mutant in this process
 YOUNG_S = 2.0  # no file system in use has a coarser clock (FAT)
 NOWHERE = Path(os.devnull, "bytecode")  # pytest goes without bytecode where it can't make the directory
+_writes = True
 
 
 def read_beside_sources() -> None:
@@ -57,6 +59,8 @@ def read_beside_sources() -> None:
             beside = os.path.join(folder, "__pycache__", name.rpartition(".")[0] + ending)
             if is_current(beside, path):
                 return beside
+            if not _writes and not is_current(in_cache(path), path):
+                raise NotImplementedError
         return in_cache(path, *rest, **options)
 
     _bootstrap_external.cache_from_source = cache_from_source
@@ -72,10 +76,17 @@ def read_beside_plugins(rewrite: ModuleType) -> None:
     def get_cache_dir(file: Path) -> Path:
         if is_young(file):
             return NOWHERE
-        beside = file.parent / "__pycache__"
-        return beside if is_current(str(beside / f"{file.stem}{ending}"), file) else in_cache(file)
+        places = [file.parent / "__pycache__", in_cache(file)]
+        current = (place for place in places if is_current(str(place / f"{file.stem}{ending}"), file))
+        return next(current, places[-1] if _writes else NOWHERE)
 
     rewrite.get_cache_dir = get_cache_dir  # type: ignore[attr-defined]
+
+
+def write_none() -> None:
+    """From now on, this process reads what is current and writes nothing."""
+    global _writes
+    _writes = False
 
 
 def is_young(source: str | os.PathLike[str]) -> bool:

@@ -22,7 +22,7 @@ from ...isolation import guard, kernel, namespaces
 from ...isolation.left_out import CACHES, GENERATED
 from ...isolation.limits import generous_limits
 from ...isolation.process_namespace import ProcessNamespace
-from .bytecode import MUTATED
+from .bytecode import MUTATED, write_none
 from .file_edit import FileEdit
 from .journal import Journal
 from .mutant_in_memory import MutantInMemory
@@ -160,6 +160,7 @@ class World:
         if edit is not None:
             file = os.path.join(self.place, edit.path)
             mutant = MutantInMemory(file, edit.applied(Path(file).read_bytes()))
+        write_none()
         guard.enter(own, log)
         if mutant is not None:
             mutant.put()
