@@ -139,6 +139,18 @@ async def test_the_command_may_name_the_directory_of_the_mutant(root: Path) -> N
         assert (await oracle.verdict_of(mutant(root, file, "a + b", "a - b"))).status is status
 
 
+async def test_beside_an_empty_home_directory_tools_find_what_they_keep_in_the_users(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    for name, value in {"HOME": str(home), "CARGO_HOME": "/cargo"}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("GOPATH", "RUSTUP_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    script = f'[ "$HOME" != {home} ] && [ $CARGO_HOME:$GOPATH:$RUSTUP_HOME = /cargo:{home}/go:{home}/.rustup ]'
+    await Oracle.of(root, ("sh", "-c", script), isolated=False)
+
+
 async def test_tests_that_fail_without_a_mutant_are_no_oracle(root: Path) -> None:
     written(root, {"test_red.py": "def test_red():\n    assert not 'red'\n"})
     with pytest.raises(BaselineError) as caught:

@@ -13,7 +13,8 @@ has left.
 Where Linux permits it, the copy is mounted at the project's own path (`isolation.namespaces`), so that
 absolute paths and editable installs mean the copy, with a process table, a network and temporary directories of its
 own. The run without a mutant decides how much of that the tests pass in: everything first, then without the network,
-then the mount alone, and at last the copy where it lies, with `PYTHONPATH` pointing to it and an empty home directory.
+then the mount alone, and at last the copy where it lies, with `PYTHONPATH` pointing to it and an empty home
+directory, beside which tools have the packages they have fetched.
 What is left out of a copy (version control, environments, caches) is mounted or linked into it.
 
 The exit codes of pytest say different things, and all but 0 are a kill for someone who looks at a CI's light, since the
@@ -43,6 +44,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import evolve, field, frozen
+from platformdirs import user_cache_path
 
 from msp_bridge.adapter import Adapter, BaselineError, Mutant, Result, Scope, Status
 from msp_bridge.isolation import namespaces
@@ -201,6 +203,7 @@ class Oracle(FreshProcesses):
         else:
             where = copy
             search = _search_path(copy, environment)
+            environment = _homes_of_tools() | environment
             environment |= {"HOME": str(scratch), "TMPDIR": str(scratch), "PYTHONPATH": search}
             for name in kept:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -289,6 +292,19 @@ def _activated(program: str) -> dict[str, str | None]:
     """The environment in which a program finds what is installed beside it, as that of its interpreter."""
     beside = [os.path.dirname(program)] if os.path.isabs(program) else []
     return {"PATH": os.pathsep.join([*beside, os.environ.get("PATH", os.defpath)])}
+
+
+def _homes_of_tools() -> dict[str, str | None]:
+    """Where tools keep compilers and packages; else Go builds its library for each mutant, and rustup has none."""
+    home = Path.home()
+    homes = {
+        "CARGO_HOME": home / ".cargo",
+        "GOCACHE": user_cache_path("go-build"),
+        "GOPATH": home / "go",
+        "NUGET_PACKAGES": home / ".nuget" / "packages",
+        "RUSTUP_HOME": home / ".rustup",
+    }
+    return {name: os.environ.get(name, str(path)) for name, path in homes.items()}
 
 
 def _search_path(copy: Path, environment: Mapping[str, str | None]) -> str:
