@@ -27,7 +27,8 @@ CLASS_PATH = ".msp-bridge-class-path"  # in the directory of each module of the 
 # What it says when something is not in the local repository, as far as one can know without the network.
 SAYS_ABSENT = re.compile(r"offline mode|No plugin found for prefix|has not been downloaded|is not accessible \(offline")
 ESCAPES = re.compile(r"\x1b\[[\d;]*m")  # it writes some even without colours
-LOGGED = "[ERROR] "
+# It may stand behind progress. The compiler names what it "cannot find" in a line of its own.
+ERROR = re.compile(r"\[ERROR\] (.*)|^ +symbol: +(.*)", re.MULTILINE)
 HEADING = "COMPILATION ERROR"
 SUMMARY = "Failed to execute goal"  # says again what went wrong, and then how to see more
 SHOWN_CHARS = 1200  # of what it prints, in an error message
@@ -93,7 +94,7 @@ async def run(root: Path, what: str, *arguments: str, heard: Callable[[bytes], o
 def shown(printed: str, root: Path) -> str:
     """Shorten what Maven has `printed` about the copy at `root` to its errors, without advice."""
     printed = ESCAPES.sub("", printed)
-    lines = [line.partition(LOGGED)[2].strip() for line in printed.splitlines() if LOGGED in line]  # or after progress
+    lines = [(error or symbol).strip() for error, symbol in ERROR.findall(printed)]
     lines = [line for line in lines if not line.startswith(HEADING)]
     end = next((at for at, line in enumerate(lines) if line.startswith(SUMMARY)), len(lines))
     text = " ".join(lines[:end] or lines[end:] or printed.split())

@@ -347,10 +347,11 @@ def test_a_module_is_asked_if_a_file_of_it_may_be_in_scope() -> None:
 
 def test_of_what_maven_prints_the_errors_are_shown_with_paths_of_the_project(tmp_path: Path) -> None:
     printed = (
-        f"noise\n\x1b[0m[ERROR] COMPILATION ERROR : \n[ERROR] {tmp_path.resolve()}/src/A.java:[3,1] illegal start\n"
+        f"noise\n\x1b[0m[ERROR] COMPILATION ERROR : \n[ERROR] {tmp_path.resolve()}/src/A.java:[3,1] cannot find symbol\n"
+        "  symbol:   method no(int)\n  location: class A\n"
         "[ERROR] Failed to execute goal x: Compilation failure\n[ERROR] -> [Help 1]\n"
     )
-    assert shown(printed, tmp_path) == "src/A.java:[3,1] illegal start"
+    assert shown(printed, tmp_path) == "src/A.java:[3,1] cannot find symbol method no(int)"
     assert shown("killed", tmp_path) == "killed"
     progress = "/-\\|\x1b[0m[ERROR] Failed to execute goal x: 1 tests did not pass\n[ERROR] See https://pitest.org\n"
     assert shown(progress, tmp_path).startswith("Failed to execute goal x: 1 tests did not pass")

@@ -97,13 +97,13 @@ async def test_while_nobody_asks_no_mutant_starts_newer_requests_are_answered_an
     root = copied("js_command", tmp_path, modules)
     (root / ".stryker.conf.js").unlink()
     (root / "stryker.conf.json").write_text(
-        '{"mutate": ["src/*.js"], "commandRunner": {"command": "node check.js"}, "timeoutMS": 200, "timeoutFactor": 2}'
+        '{"mutate": ["src/*.js"], "commandRunner": {"command": "node check.js"}, "timeoutMS": 2000, "timeoutFactor": 2}'
     )
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         async with contextlib.aclosing(adapter.test(mutants)) as older:
             first = await anext(older)
-            await asyncio.sleep(2)  # longer than a mutant may take
+            await asyncio.sleep(4)  # longer than a mutant may take
             assert len(starts.read_text().splitlines()) == 2  # without a mutant, and with the first
             assert len(await results_of(adapter, mutants[:2])) == 2
             assert len(starts.read_text().splitlines()) == 5

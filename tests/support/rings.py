@@ -238,11 +238,14 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     ),
     "faults/test_changes_meanwhile.py": ("stryker-js]",),
     "faults/test_harmful_tests.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_stopped_tools.py": ("stryker-js]",),
     # Many files are copied, looked at and copied again in `toolkit/test_sandbox.py`.
     "faults/test_odd_trees.py": ("stryker-js]", "test_ten_thousand_files"),
     "cluster/test_networks.py": ("test_a_slow_network",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
     "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
+    # The same commands as in Python's tutorial, with another tool, of which `test_polyglot.py` has a session.
+    "real/test_tutorials.py": ("[javascript]",),
     # The same commands on another forge, or with another tool.
     "cli/test_run_docs.py": ("GitLab",),
     "cli/test_run_verify.py": ("[cosmic-ray]",),

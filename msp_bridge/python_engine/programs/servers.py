@@ -19,6 +19,7 @@ import encodings.idna
 import encodings.unicode_escape  # noqa: F401  here, not at the first use in each job: by sockets, and by names of rows
 import gc
 import os
+import pdb  # noqa: F401  likewise: pytest imports it as it is configured
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
