@@ -121,7 +121,7 @@ class Go:
             printed = await tree.output()
             if await tree.exited() == 0:
                 return None
-            return printed.decode("utf-8", "replace") + tree.first_errors + tree.errors
+            return printed.decode("utf-8", "replace") + tree.both_errors
 
 
 @define

@@ -253,8 +253,7 @@ class Hosts:
 
 def printed(tree: ProcessTree) -> str:
     """The stderr of the program in one line. A crash says at one of the two ends what it is."""
-    first, last = tree.first_errors, tree.errors
-    text = " ".join((last if last.startswith(first) else f"{first} … {last}").split())
+    text = " ".join(tree.both_errors.split())
     if len(text) > SHOWN_CHARS:
         text = f"{text[: SHOWN_CHARS // 2]} … {text[-SHOWN_CHARS // 2 :]}"
     return text or "it printed nothing"

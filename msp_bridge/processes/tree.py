@@ -177,6 +177,12 @@ class ProcessTree:
         """The first lines of the tool's stderr: what comes before a stack trace of a million lines."""
         return bytes(self._head).decode("utf-8", "replace")
 
+    @property
+    def both_errors(self) -> str:
+        """The first lines and the tail of the tool's stderr: all of it, where it is short."""
+        first, last = self.first_errors, self.errors
+        return last if last.startswith(first) else f"{first} … {last}"
+
     async def lines(self, after: bytes | None = None) -> AsyncGenerator[bytes, None]:
         """The tool's stdout, line by line, without line ends, until it closes. Raises ToolError for a giant line.
 

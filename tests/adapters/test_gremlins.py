@@ -352,6 +352,7 @@ async def test_a_package_whose_tests_fail_is_an_error_that_names_them(tmp_path: 
         mutants, _ = await discovered(adapter, "stock/stock.go")
         with pytest.raises(BaselineError, match=r"the tests of example.test/shop/stock .*red") as caught:
             await results_of(adapter, mutants[:1])  # which is being built meanwhile
+    assert caught.value.problem.count("red_test.go") <= 1
     assert caught.value.remedy == "make `go test ./stock` pass first"
 
 
