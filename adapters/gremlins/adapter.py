@@ -21,9 +21,12 @@ MODULE = "go.mod"
 CONFIGURATION = ".gremlins.yaml"
 # A directory that has files for other systems alone has no tests: `go test` fails there, `go test ./...` does not.
 TESTS_OF_PACKAGE = """directory=$1; shift
-go list "$@" "$directory" > /dev/null 2>&1 || exit 0
+files='{{{{if .Dir}}}}{{{{or .GoFiles .CgoFiles .TestGoFiles .XTestGoFiles}}}}{{{{end}}}}'
+[ "$(go list -e -f "$files" "$@" "$directory" 2> /dev/null)" != "[]" ] || exit 0
 exec {test} "$@" "$directory"
 """
+# A result that go has kept may be of other files: of those from which tests build programs it knows nothing.
+TEST = ("go", "test", "-vet=off", "-count=1")
 
 
 class Gremlins(LazyParts):
@@ -96,7 +99,7 @@ class Gremlins(LazyParts):
 
     async def test_command(self) -> tuple[str, ...] | None:
         """Implement `HasTestCommand`."""
-        options, test = self._module.listing.options, ("go", "test", "-vet=off", *self._module.skipped)
+        options, test = self._module.listing.options, (*TEST, *self._module.skipped)
         if options.everything:
             return (*test, *options.for_builds, "./...")
         words = shlex.join(test)

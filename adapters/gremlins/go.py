@@ -38,10 +38,15 @@ class Package:
     directory: str  # relative to the module, with `/`; "." for its root
     name: str
     files: tuple[str, ...]  # names of its Go files, tests left out, that are built on this machine
-    has_tests: bool
+    tests: tuple[str, ...]  # names of its files of tests
     imports: frozenset[str]  # import paths, of its tests too
     starts_programs: bool  # in its tests, which may build them from its own code: coverage does not have that
     ignored: tuple[str, ...]  # names of further Go files that such programs may be built from
+
+    @property
+    def has_tests(self) -> bool:
+        """Whether there are any on this machine."""
+        return bool(self.tests)
 
 
 @frozen
@@ -98,7 +103,7 @@ class Go:
             inside.as_posix(),
             fields.get("Name", ""),
             tuple(each("GoFiles", "CgoFiles")),
-            any(each("TestGoFiles", "XTestGoFiles")),
+            tuple(each("TestGoFiles", "XTestGoFiles")),
             frozenset(each("Imports", "TestImports", "XTestImports")),
             starts_programs,
             tuple(each("IgnoredGoFiles")) if starts_programs else (),

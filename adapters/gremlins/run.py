@@ -8,8 +8,8 @@ mutants, and tests them itself.
 
 1. The tests of the package run once without a mutant, all together and each alone, with coverage (`suite`).
 2. A mutant that no test runs has no coverage, if it compiles. Code outside of functions runs at each start: all tests
-   run it. Tests that start programs may have built them from the code: all of them are run, and a mutant has no
-   coverage if they pass.
+   run it. Where tests run more than coverage has (`Suite.runs_more`) all of them are run, and a mutant has no coverage
+   if they pass.
 3. The tests that run it are run in one process, in the order of the package. The first that fails kills the mutant if
    it passes alone without the mutant and fails alone with it. A test that fails by chance hardly does.
 4. Else all tests of the package run with it. They decide, so what a mutant leaves behind for a later test counts. If
@@ -105,8 +105,8 @@ class GremlinsRun:
         uncovered = {
             mutant for mutant in mutants if not any(self._is_covered(package, suite, mutant) for suite in suites)
         }
-        started = any(suite.package.starts_programs for suite in suites)
-        undecided = [mutant for mutant in mutants if started or mutant not in uncovered]
+        runs_more = any(suite.runs_more for suite in suites)
+        undecided = [mutant for mutant in mutants if runs_more or mutant not in uncovered]
         for position, suite in enumerate(suites):
             last = position == len(suites) - 1
             survived: list[Mutant] = []
@@ -120,7 +120,7 @@ class GremlinsRun:
                     else:
                         survived.append(result.mutant)
             undecided = survived
-        if started:
+        if runs_more:
             return
         unbuilt = [mutant for mutant in mutants if mutant in uncovered]
         refused = {each.mutant: each.reason for each in await self.binaries.refused(package, unbuilt)}
@@ -153,7 +153,7 @@ class GremlinsRun:
         """Results of the tests of one suite; SURVIVED also for mutants that none of them can run."""
         covered = []
         for mutant in mutants:
-            if suite.package.starts_programs or self._is_covered(package, suite, mutant):
+            if suite.runs_more or self._is_covered(package, suite, mutant):
                 covered.append(mutant)
             else:
                 yield Result(mutant, Status.SURVIVED)

@@ -5,6 +5,9 @@ does not pass alone covers nothing here; the run of all tests that confirms a su
 
 Code counts, too, that tests cover in processes of the same binary: go writes it into the directory that GOCOVERDIR
 names. A file that is added to the package sets that, because such a process may have an environment of its own.
+
+Some code that runs is in no profile: that of programs which tests build, and what `TestMain` runs after the tests, when
+go has written it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
+from msp_bridge import reading
 from msp_bridge.adapter import BaselineError, FailingTest, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import BASELINE, report_phase
@@ -35,6 +39,7 @@ NAMES = re.compile(r"^(?:Test|Example|Fuzz)\S*$", re.MULTILINE)
 BLOCK = re.compile(r"^(.+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$", re.MULTILINE)
 PASSED = re.compile(r"^passed (\S+)$", re.MULTILINE)
 TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)  # user and system
+TEST_MAIN = re.compile(rb"^func TestMain\((\w+) \*\w+\.M\) \{(.*\}$|[\s\S]*?^\})", re.MULTILINE)  # with its body
 TIMED = '"$@"; code=$?; times; exit $code'
 TOGETHER = "measured"  # the binary NAME.test writes NAME.profile, and its child processes into NAME.children
 ADDED_FILE = "msp_bridge_gremlin_test.go"  # no coverage of tests is measured: go's tool for it knows no overlay
@@ -104,6 +109,15 @@ class Profile:
         return bool(covered or uncovered) and not any(_is_in(blocks, (line, column)) for blocks in (covered, uncovered))
 
 
+def goes_on_after_tests(text: bytes) -> bool:
+    """Whether a file has a `TestMain` that does more with its `m` than `os.Exit(m.Run())`."""
+    main = TEST_MAIN.search(text)
+    if main is None:
+        return False
+    name = re.escape(main[1])
+    return re.search(rb"\b%b\b" % name, re.sub(rb"\bos\.Exit\(%b\.Run\(\)\)" % name, b"", main[2])) is not None
+
+
 def _is_in(blocks: Blocks, place: tuple[int, int]) -> bool:
     last = bisect.bisect_right(blocks, (place, (1 << 62, 0)))
     return any(place < end for _, end in blocks[:last])
@@ -119,6 +133,7 @@ class Suite:
     failing: tuple[FailingTest, ...]
     seconds: float = 0.0  # for all tests
     cpu_seconds: float = 0.0
+    runs_more: bool = False  # than its profiles have
     together: Profile = field(factory=Profile)
     alone: dict[str, Profile] = field(factory=dict)  # by tests that pass alone
 
@@ -162,7 +177,10 @@ class SuiteMeasurement:
         suite = Suite(package, binary, tuple(NAMES.findall(listed.printed)), ())
         if not suite.tests:
             return suite
-        suite = await self._passing(suite, place)
+        directory = self.go.root / package.directory
+        texts = await in_thread(lambda: [reading.content(directory / name) for name in package.tests])
+        runs_more = package.starts_programs or any(map(goes_on_after_tests, texts))
+        suite = await self._passing(evolve(suite, runs_more=runs_more), place)
         return await self._alone(suite, place)
 
     async def _passing(self, suite: Suite, place: Path) -> Suite:

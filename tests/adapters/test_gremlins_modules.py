@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.gremlins.go import Go
+from msp_bridge.adapters.gremlins.suite import goes_on_after_tests
+from support.files import written
 from support.go_trees import PROGRAMS, adapter_on, discovered, key, needs_gremlins, results_of
 from support.projects import copied
 
-from msp_bridge.adapter import FailingTest, Status, ToolError
+from msp_bridge.adapter import BaselineError, FailingTest, Status, ToolError
+from msp_bridge.testing import Oracle
 
 pytestmark = [needs_gremlins, pytest.mark.usefixtures("go_programs")]
 APP = {
@@ -31,6 +34,44 @@ TILL = {
     "23 ARITHMETIC_BASE -": Status.NO_COVERAGE,
     "26 CONDITIONALS_BOUNDARY >=": Status.KILLED,  # where a line of the log names the file
     "26 CONDITIONALS_NEGATION <=": Status.KILLED,
+}
+# The rate is checked when all tests are done and their coverage is written; the program of the tests has no `main`.
+AFTER = {
+    "go.mod": "module example.com/after\n\ngo 1.21\n",
+    "rate.go": 'package main\n\nimport "os"\n\nfunc rate() int { return 2 - 1 }\n\n'
+    "func spare() int { return 2 * 1 }\n\nfunc main() { os.Exit(2 * 4) }\n",
+    "rate_test.go": """package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+var built string
+
+func TestMain(m *testing.M) {
+	directory, _ := os.MkdirTemp("", "")
+	built = filepath.Join(directory, "built")
+	if exec.Command("go", "build", "-o", built, ".").Run() != nil {
+		os.Exit(2)
+	}
+	code := m.Run()
+	if rate() != 1 {
+		code = 3
+	}
+	os.Exit(code)
+}
+
+func TestExitCode(t *testing.T) {
+	command := exec.Command(built)
+	command.Run()
+	if command.ProcessState.ExitCode() != 8 {
+		t.Fatal(command.ProcessState)
+	}
+}
+""",
 }
 OLDER = "v0.5.0"
 UNKNOWN_TO_OLDER = "14 ARITHMETIC_BASE +"  # another type of the same token is switched off
@@ -124,6 +165,61 @@ async def test_a_module_with_vendored_ones_has_verdicts_which_depend_on_nothing_
     assert {key: result.status for key, result in results.items()} == {key: APP[key] for key in list(APP)[:4]}
     assert surroundings is not None
     assert surroundings.trees == ()
+
+
+@pytest.mark.parametrize("starts_programs", [True, False])
+async def test_what_runs_after_the_tests_and_in_programs_that_they_build_has_the_verdict_of_a_fresh_process(
+    tmp_path: Path, starts_programs: bool
+) -> None:
+    root = written(tmp_path, AFTER)
+    if not starts_programs:
+        test = root / "rate_test.go"
+        begin, end = "\tdirectory, _", "\tcode := m.Run"
+        text = test.read_text("utf-8")
+        text = text.partition(begin)[0] + end + text.partition(end)[2].partition("func TestExitCode")[0]
+        test.write_text(
+            text.replace('\t"os/exec"\n\t"path/filepath"\n', "") + "func TestNone(t *testing.T) {}\n", "utf-8"
+        )
+    for place in (root, *root.iterdir()):
+        os.utime(place, (1e9, 1e9))  # of what is older than two seconds go keeps the result
+    subprocess.run(["go", "test", "-vet=off", "."], cwd=root, check=True, capture_output=True)
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter)
+        results, _ = await results_of(adapter, mutants)
+        oracle = await Oracle.of(root, await adapter.test_command() or ())
+        fresh = {key: (await oracle.verdict_on(result)).status for key, result in results.items()}
+    assert {key: result.status for key, result in results.items()} == {
+        "5 ARITHMETIC_BASE +": Status.KILLED,
+        "5 INVERT_NEGATIVES +": Status.KILLED,
+        "7 ARITHMETIC_BASE /": Status.NO_COVERAGE,
+        "9 ARITHMETIC_BASE /": Status.KILLED if starts_programs else Status.NO_COVERAGE,
+    }
+    assert {key for key, status in fresh.items() if status.detected} == {
+        key for key, result in results.items() if result.status.detected
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "goes_on"),
+    [
+        ("{ os.Exit(m.Run()) }", False),
+        ("{\n\tsetUp()\n\tos.Exit(m.Run())\n}", False),
+        ("{\n\tcode := m.Run()\n\tos.Exit(code)\n}", True),
+        ("{\n\tdefer tearDown()\n\tm.Run()\n}", True),
+        ("{ goleak.VerifyTestMain(m) }", True),
+    ],
+)
+def test_a_main_function_of_tests_that_ends_with_them_runs_no_code_after_them(body: str, goes_on: bool) -> None:
+    text = f"package a\n\nfunc TestMain(m *testing.M) {body}\n\nfunc sum(m int) int {{\n\treturn m\n}}\n"
+    assert goes_on_after_tests(text.encode()) is goes_on
+
+
+async def test_fresh_processes_do_not_take_a_module_that_go_can_not_load_for_one_without_tests(workspace: Path) -> None:
+    """Where nothing is isolated a copy lies elsewhere, without the workspace that names the module's other half."""
+    async with adapter_on(workspace / "app") as adapter:
+        command = await adapter.test_command() or ()
+    with pytest.raises(BaselineError, match="fails in a fresh copy"):
+        await Oracle.of(workspace / "app", command, isolated=False)
 
 
 @pytest.mark.parametrize("isolation", ["on", "off"])
