@@ -23,7 +23,7 @@ from .tool import JUNIT5_PLUGIN, artifacts
 GROUP = "org.pitest"
 SAMPLE = "+MSP_BRIDGE"  # a feature of PIT: that of `programs/SampledMutants.java`
 SERVICES = ("build.MutationInterceptorFactory", "MutationResultListenerFactory")  # which that class implements
-OF_SAMPLE = Artifact("msp-bridge", "msp-bridge-sample", "1")
+OF_SAMPLE = "msp-bridge-sample"
 EXECUTION = "msp-bridge"
 GOAL = f"mutationCoverage@{EXECUTION}"
 REPORTS = ".msp-bridge-pit"  # in the directory of each module of the copy
@@ -135,13 +135,14 @@ def _plugin(plugins: ElementTree.Element, module: Module, sample: Path | None) -
     dependencies = _child(plugin, "dependencies")
     known = {dependency.findtext("artifactId") for dependency in dependencies}
     missing = [artifact for artifact in artifacts(module) if artifact.name == JUNIT5_PLUGIN.name]
-    missing += [] if sample is None else [OF_SAMPLE]
+    # Maven loads a plug-in once for all modules in which it has the same artifacts, wherever these lie.
+    missing += [] if sample is None else [Artifact("msp-bridge", OF_SAMPLE, sample.stem)]
     for artifact in missing:
         if artifact.name not in known:
             dependency = ElementTree.SubElement(dependencies, "dependency")
             for name, text in zip(("groupId", "artifactId", "version"), astuple(artifact), strict=True):
                 _child(dependency, name).text = text
-            if artifact is OF_SAMPLE:
+            if artifact.name == OF_SAMPLE:
                 _child(dependency, "scope").text, _child(dependency, "systemPath").text = "system", str(sample)
     return plugin
 

@@ -149,6 +149,26 @@ async def test_modules_of_another_version_of_pit_are_skipped_meanwhile(
     assert skipped == [["true", None], [None, "true"]]
 
 
+async def test_modules_that_are_tested_together_have_samples_of_their_own(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Maven takes a plug-in of another module for the same one, if artifacts of the same names and versions go with it."""
+    (root / "other").mkdir()
+    (root / "other" / "pom.xml").write_text("<project/>")
+    samples: dict[str, str] = {}
+
+    async def run(copy: Path, what: str, *arguments: str, heard: Heard) -> None:
+        for name in ("", "other"):
+            [sample] = ElementTree.parse(copy / name / "pom.xml").iterfind(".//dependency[systemPath]")
+            with zipfile.ZipFile(sample.findtext("systemPath") or "") as jar:
+                samples["".join(each.text or "" for each in sample[:3])] = jar.read("msp-bridge-keys").decode()
+
+    monkeypatch.setattr(plugin_runs, "run", run)
+    here = chosen(root, KEYS[0])
+    await fresh(root, here, Chosen(Module("other", configured(root), ()), {OTHER: RESULT}, here.tool))
+    assert list(samples.values()) == [KEYS[0], OTHER]
+
+
 @pytest.mark.parametrize(
     ("control", "mutated", "status"),
     [
