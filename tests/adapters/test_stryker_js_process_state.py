@@ -101,6 +101,31 @@ def test_each_kind_of_change_is_seen(tmp_path: Path) -> None:
     assert all(each), dict(zip(LEFT, each, strict=True))
 
 
+@BOTH
+async def test_what_a_mutant_leaves_in_the_variables_of_modules_reaches_no_other_mutant(
+    modules: Path, tmp_path: Path
+) -> None:
+    """A counter that goes on makes the tests fail without any mutant; what is cached hides the mutants of what made it."""
+    root = copied("js_mocha", tmp_path, modules)
+    (root / "lib/keep.js").write_text(
+        "let calls = 0;\nconst cache = new Map();\nexport const count = () => calls;\n"
+        "export function shout(word) {\n  calls += 1;\n  return word.length > 99 ? '' : word;\n}\n"
+        "export function twice(number) {\n"
+        "  if (!cache.has(number)) cache.set(number, number + number);\n  return cache.get(number);\n}\n"
+    )
+    (root / "test/keep.spec.js").write_text(
+        "import assert from 'node:assert';\nimport { count, shout, twice } from '../lib/keep.js';\n"
+        "describe('keep', () => {\n  before(() => assert.equal(count(), 0));\n"
+        "  it('shouts', () => assert.equal(shout('a'), 'a'));\n});\n"
+        "it('doubles', () => assert.equal(twice(3), 6));\n"
+    )
+    async with adapter_on(root) as adapter:
+        results = await results_of(adapter, await discovered(adapter, "lib/keep.js"))
+    found = {(each.mutant.location.start.line, each.mutant.replacement): each.status for each in results}
+    assert found[5, "calls -= 1"] is found[6, "false"] is found[6, "word.length >= 99"] is Status.SURVIVED
+    assert found[6, "true"] is found[6, "word.length <= 99"] is found[9, "number - number"] is Status.KILLED
+
+
 async def test_a_change_that_comes_late_is_not_the_next_mutants(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     late = "setTimeout(() => { Object.prototype.late = 1; }, 150).unref();"  # nothing shows that it is to come

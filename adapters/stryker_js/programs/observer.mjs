@@ -47,7 +47,7 @@ import { performance } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 
 import { filesAreUnchanged, noteFiles } from './noted_files.mjs';
-import { keepsTestsLoaded, nothingToRun } from './process_state.mjs';
+import { failsWithoutMutant, keepsTestsLoaded, nothingToRun } from './process_state.mjs';
 
 export function send(method, params = {}) {
   const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method: `msp-bridge/${method}`, params }));
@@ -162,7 +162,8 @@ async function mutantRun(runner, task, input, loadsTests) {
     used.set(runner, { ...options });
     if (changed.delete(runner)) await runner.recover();
     let result = await timed(options);
-    if (result.changed?.length > 0 && !result.wasFirst) {
+    const isDoubtful = result.changed?.length > 0 || result.unreached;
+    if (!result.wasFirst && (isDoubtful || (loadsTests && (await failsWithoutMutant(runner, options, result))))) {
       await runner.recover();
       result = await timed(options);
     }

@@ -13,7 +13,10 @@
 //   main process, replaces a changed process before the next mutant. If the mutant was not the first, it is tested again in
 //   the new process: a change may come late, by a timer of the mutant before, and then the verdict is not its own.
 //
-// What is not seen: the variables of modules, and objects that only the project knows.
+// The variables of modules, and objects that only the project knows, can't be compared. Two signs show that an earlier run
+// has changed them: a mutant survives whose code did not run, though its tests ran it in the dry run (a cache has its
+// values), or the tests that have killed a mutant fail without it, too (a counter goes on). Such a mutant is tested again in
+// a new process. What is not seen: a mutant that survives as its code runs, and the state of an earlier run hides it.
 
 import childProcess from 'node:child_process';
 import fs from 'node:fs';
@@ -32,11 +35,23 @@ export const keepsTestsLoaded = ({ testRunner, maxTestRunnerReuse }) => KEEP_TES
 const NO_TEST = 'msp-bridge: the name of no test';
 const NO_MUTANT = '-1';
 
-// A run of no test, with no mutant active while the files of the tests are loaded, as in the first run of the tests.
-export function nothingToRun(options) {
+// No mutant is active, not while the files of the tests are loaded either, as in the first run of the tests.
+function withoutMutant(options) {
   const activeMutant = { ...options.activeMutant, id: NO_MUTANT };
-  const none = { activeMutant, testFilter: [NO_TEST], hitLimit: undefined };
-  return { ...options, ...none, mutantActivation: 'runtime', reloadEnvironment: false };
+  return { ...options, activeMutant, hitLimit: undefined, mutantActivation: 'runtime', reloadEnvironment: false };
+}
+
+// A run of no test.
+export const nothingToRun = (options) => ({ ...withoutMutant(options), testFilter: [NO_TEST] });
+
+// Whether the tests that have killed a mutant, in the run with `options`, fail without it in the same process, too. Where no
+// test has, but a hook of some, all tests of that run decide.
+export async function failsWithoutMutant(runner, options, { status, killedBy }) {
+  if (status !== 'killed') return false;
+  const killers = [killedBy].flat();
+  const testFilter = options.testFilter && killers.every((test) => options.testFilter.includes(test)) ? killers : options.testFilter;
+  const control = await runner.mutantRun({ ...withoutMutant(options), testFilter, isControl: true });
+  return control.status !== 'survived';
 }
 
 // Kept from before any mutant, which may replace them.
@@ -148,7 +163,8 @@ function observe({ prototype }) {
     noted = note();
     return { ...result, changed: changesSince(before) };
   };
-  prototype.mutantRun = async function ({ expected = [], loadsTests = false, ...options }) {
+  prototype.mutantRun = async function ({ expected = [], loadsTests = false, isControl = false, ...options }) {
+    if (isControl) return mutantRun.call(this, options);
     if (options.activeMutant.id === NO_MUTANT) return loaded(await mutantRun.call(this, options));
     if (!noted) {
       const isStatic = options.reloadEnvironment || options.mutantActivation === 'static'; // active while tests are loaded
@@ -158,7 +174,8 @@ function observe({ prototype }) {
     isFirst = false;
     const result = await mutantRun.call(this, options);
     await settled();
-    return { ...result, wasFirst, changed: changesSince(noted).filter((name) => !expected.includes(name)) };
+    const unreached = result.status === 'survived' && options.hitLimit > 0 && globalThis.__stryker__?.hitCount === 0;
+    return { ...result, wasFirst, unreached, changed: changesSince(noted).filter((name) => !expected.includes(name)) };
   };
 }
 
