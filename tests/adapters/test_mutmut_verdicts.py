@@ -159,7 +159,8 @@ async def test_a_mutant_that_keeps_pytest_from_its_start_is_killed_with_what_pyt
         "pyproject.toml": TABLE.replace(b"pkg", b"iniconfig"),
         "iniconfig/__init__.py": b"""class ParseError(Exception): pass
 class SectionWrapper: pass
-class IniConfig(dict): pass
+class IniConfig(dict):
+    def __init__(self, path): pass  # of the empty pytest.ini above a sandbox, where there are no namespaces
 
 
 def limit():
