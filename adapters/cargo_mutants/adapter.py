@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from .run import CargoRun
 
 CONFIGURATION = "mutants.toml"
+TEST = ("cargo", "test", "--quiet")
+TESTS_OF_PACKAGE = """directory=$1; shift
+[ "$directory" != ... ] || exec {test} "$@"
+cd "$directory" && exec {test}
+"""
 FUNCTION = re.compile(r'\s*(pub(\([^)]*\))?\s+)?((default|const|async|unsafe|extern(\s+"[^"]*")?)\s+)*fn\s')
 
 
@@ -135,8 +140,16 @@ class CargoMutants:
         return Surroundings({"cargo-mutants": tool, "rustc": await compiler(self._project.root)}, (workspace,))
 
     async def test_command(self) -> tuple[str, ...] | None:
-        """Implement `HasTestCommand`."""
-        return ("cargo", "test", "--quiet")
+        """Implement `HasTestCommand`: cargo tests the package of the directory that it is called in."""
+        workspace = await self._command.workspace_root()
+        file = self._project.config_file or workspace / ".cargo" / CONFIGURATION
+        configuration, options = await in_thread(reading.table, file), await self._listing.options()
+        if configuration.get("test_workspace"):
+            return (*TEST, "--workspace")
+        if named := configuration.get("test_package"):
+            return (*TEST, *(f"--package={name}" for name in named))
+        words = " ".join(TEST)
+        return ("sh", "-c", TESTS_OF_PACKAGE.format(test=words), words, "{directory}", *options)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """cargo, cargo-mutants, and how many mutants it lists."""

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from support.adapters import discovered, results_of
+from support.files import written
 from support.projects import EXAMPLES, copied
 from support.rust_trees import PROGRAMS, adapter_on, needs
 
 from msp_bridge.adapter import Status
+from msp_bridge.testing import Oracle
 
 BY_NEXTEST = """
 #[test]
@@ -17,6 +19,16 @@ fn by_nextest() {
     assert!(std::env::var("NEXTEST").is_ok());
 }
 """
+
+PACKAGE = '[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n'
+PACKAGES = {
+    "Cargo.toml": PACKAGE.format(name="shop")
+    + '[dependencies]\nstock = { path = "stock" }\n[workspace]\nmembers = ["stock"]\n',
+    "src/lib.rs": "pub fn sold() -> u32 {\n    stock::left() + 1\n}\n"
+    "#[test]\nfn one_is_sold() {\n    assert_eq!(sold(), 4);\n}\n",
+    "stock/Cargo.toml": PACKAGE.format(name="stock"),
+    "stock/src/lib.rs": "pub fn left() -> u32 {\n    3\n}\n",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +55,26 @@ async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path, caplog:
     assert {result.mutant.description: result.status for result in results} == wanted
     assert [result.status for result in again] == [wanted[chosen[0].description]]
     assert caplog.text.count("running the tests without mutants") == 1, "it is known"
+
+
+@needs("cargo-mutants")
+async def test_fresh_processes_run_the_tests_of_the_mutated_package_as_cargo_mutants_does(tmp_path: Path) -> None:
+    """Two packages, of which `shop` alone has tests, and needs the other one."""
+    root = written(tmp_path / "market", PACKAGES)
+    wanted = {"stock/src/lib.rs": Status.SURVIVED, "src/lib.rs": Status.KILLED}
+    async with adapter_on(root, edited=True) as adapter:
+        chosen = [mutant for mutant in await discovered(adapter) if mutant.replacement == "0"]
+        results = await results_of(adapter, chosen)
+        oracle = await Oracle.of(root, await adapter.test_command() or ())
+        assert {each.mutant.path: each.status for each in results} == wanted
+        assert {each.mutant.path: (await oracle.verdict_on(each)).status for each in results} == wanted
+        (root / ".cargo").mkdir()
+        for setting, option in (
+            ("test_workspace = true", "--workspace"),
+            ('test_package = ["shop"]', "--package=shop"),
+        ):
+            (root / ".cargo" / "mutants.toml").write_text(setting, "utf-8")
+            assert await adapter.test_command() == ("cargo", "test", "--quiet", option)
 
 
 @needs("cargo-mutants")
