@@ -5,6 +5,7 @@ import __future__
 import gc
 import sys
 import types
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -71,7 +72,9 @@ def closure():
 
 @pytest.fixture
 def module(request: pytest.FixtureRequest) -> Iterator[types.ModuleType]:
-    """MODULE, imported."""
+    """MODULE, imported, and no function of the modules of other tests."""
+    gc.unfreeze()
+    gc.collect()
     name = "live_code_under_test"
     made = types.ModuleType(name)
     made.__file__ = f"/{name}.py"
@@ -169,7 +172,6 @@ def test_what_a_function_makes_counts_from_its_first_call_on(old, new):
 
 def test_a_function_that_nothing_holds_any_more_is_refused(module):
     del module.plain
-    gc.collect()  # functions of the modules of other tests, too
     with pytest.raises(NotLive, match="no live function"):
         put_into(module, "a + b", "a - b")
 
@@ -179,10 +181,26 @@ def test_a_function_of_other_code_at_the_same_place_is_left_alone(module):
     namespace: dict[str, object] = {}
     exec(other.__code__, namespace)
     module.plain = namespace["plain"]
-    gc.collect()  # functions of the modules of other tests, too
     with pytest.raises(NotLive):
         put_into(module, "a + b", "a - b")
     assert module.plain(2, 3) == 6
+
+
+@pytest.mark.parametrize("changes", [{"co_name": "renamed"}, {"co_consts": (None, "instrumented")}])
+def test_a_function_whose_copy_would_keep_its_code_is_refused(module, changes):
+    """A decorator has made it, under another name or with other code, and nothing else is called."""
+    code = module.plain.__code__
+    module.copy = types.FunctionType(code.replace(**changes), module.__dict__, "copy", module.plain.__defaults__)
+    with pytest.raises(NotLive, match="other code"):
+        put_into(module, "a + b", "a - b")
+    assert module.plain(3, 1) == module.copy(3, 1) == 4
+
+
+def test_a_function_that_something_knows_by_its_code_is_refused(module):
+    known = weakref.WeakKeyDictionary({module.plain.__code__: "protected"})
+    with pytest.raises(NotLive, match="by its code"):
+        put_into(module, "a + b", "a - b")
+    assert module.plain.__code__ in known
 
 
 def test_only_the_statement_around_the_mutant_is_compiled():

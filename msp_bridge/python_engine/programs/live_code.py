@@ -21,12 +21,14 @@ rule. A mutant goes to a fresh process, with the mutated file on the disk, if
 3. a function that it changes was called before the fork (`imports.ImportTrace` notes it);
 4. a function that it changes is suspended: a generator or a coroutine that is alive;
 5. no live function has the old code: compiled by something else (pytest's assertion rewriting of a plug-in, an import
-   hook, a decorator), or already freed. Old and new are compared by content *and* position, never by name alone;
-6. the source of the file was read as text before the fork (`text_reads`): `inspect.getsource` in a decorator, for one.
+   hook, a decorator), or already freed. Old and new are compared by content *and* position, never by name alone. One
+   that has other code at this position is a copy under another name, or changed, such as a decorator makes;
+6. something holds a weak reference to the old code: it knows the function by that, and would not know the new one;
+7. the source of the file was read as text before the fork (`text_reads`): `inspect.getsource` in a decorator, for one.
 
-1, 2 are known from the text (`CodeChange`), 3 to 6 from the process that holds the imported project
-(`LiveFunctions.facts`), so the scheduler decides before it forks. The child checks again while it swaps, and refuses
-(`NotLive`).
+1, 2 are known from the text (`CodeChange`), 3 to 7 from the process that holds the imported project
+(`LiveFunctions.facts`), so the scheduler decides before it forks. The child checks again before it swaps, and refuses
+(`NotLive`); it alone sees copies and weak references.
 
 What remains. Code that inspected the *code object* of a function at import (`dis`, a compiler such as numba's) has seen
 the original. Nothing shows that; such projects set `isolate = "fresh"`.
@@ -49,6 +51,7 @@ import types
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import getweakrefcount
 
 from .class_bodies import PLACE, has_place, place_of, steps
 from .messages import Facts
@@ -289,6 +292,7 @@ class LiveFunctions:
 
     def swap(self, old: types.CodeType, new: types.CodeType) -> int:
         """Give every function of the one code the other; how many there were. Raises NotLive."""
+        self._refuse_copies(old, new)
         count = 0
         for pair in pairs(old, new):
             for function in self.having(pair.old):
@@ -297,6 +301,18 @@ class LiveFunctions:
                 function.__code__ = pair.new
                 count += 1
         return count
+
+    def _refuse_copies(self, old: types.CodeType, new: types.CodeType) -> None:
+        """Raise NotLive where a copy of a function would keep the old code, or something knows it by that."""
+        lines = {pair.old.co_firstlineno for pair in pairs(old, new) if pair.old.co_flags & FUNCTION}
+        codes = [code for code in all_nested(old) if code.co_firstlineno in lines]
+        found = {id(function): function for code in codes for function in self.having(code)}
+        if any(getweakrefcount(function.__code__) for function in found.values()):
+            raise NotLive("something knows a function by its code")
+        table = self._functions.get(old.co_filename, {})
+        alive = [id(function) for (_, line), group in table.items() if line in lines for function in group]
+        if not found.keys() >= set(alive):
+            raise NotLive("a live function has other code than its source")
 
     def given(self, old: types.CodeType, new: types.CodeType) -> Iterator[tuple[types.FunctionType, types.CodeType]]:
         """Every function of the one code object, and of none that is nested in it, each with the other code."""
