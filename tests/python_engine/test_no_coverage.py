@@ -99,3 +99,32 @@ async def test_what_a_process_runs_that_a_test_starts_is_tested(tmp_path: Path, 
     async with Trial.of(files, tmp_path) as trial:
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_process",))}
         assert not trial.notices
+
+
+PROGRAM = b"""import os, subprocess, sys
+
+from pkg.calc import compute
+
+HERE = os.path.dirname(sys.executable)
+ENVIRONMENT = {**os.environ, "PATH": HERE + os.pathsep + os.environ["PATH"], "PYTHONPATH": "."}
+
+
+def test_process():
+    subprocess.run(START, check=True, env=ENVIRONMENT)
+"""
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        '["sh"], text=True, input=f"{sys.executable} -c \'import pkg.check\'"',
+        '["env", "pytest", "-p", "pkg.check", "--markers"]',
+        '["true"], preexec_fn=lambda: compute("x") == "xxx" or os._exit(1)',
+    ],
+    ids=["a shell's input", "by another program", "before the program"],
+)
+async def test_what_a_program_runs_that_is_started_in_another_way_is_tested(tmp_path: Path, start: str) -> None:
+    check = b'from pkg.calc import compute\n\nassert compute("x") == "xxx"\n'
+    test = PROGRAM.replace(b"START", start.encode())
+    async with Trial.of({**FILES, "pkg/check.py": check, FIRST: test, SECOND: b""}, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_process",))}

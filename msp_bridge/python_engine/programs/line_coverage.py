@@ -46,6 +46,7 @@ from .process_starts import PROCESSES, note_starts
 from .text_reads import TEXT, TextReads
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SHELLS = {"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "tcsh", "zsh"}
 SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that notes a hit
 
 
@@ -189,8 +190,8 @@ def _probe(node: ast.stmt | ast.expr, filename: str) -> ast.expr:
 def _watch_processes(roots: Sequence[str], note: Callable[[], None]) -> None:
     """Call `note` whenever a process is started that may run the project's code or read it; `roots`: its names.
 
-    These are forks, shells, Python, its programs, and others that get a path of the project. multiprocessing starts
-    processes past the audit events, and lets a server that it started before fork them.
+    These are forks, shells, Python, its programs, and others that get the name of one of these, or a path of the
+    project. multiprocessing starts processes past the audit events, and lets a server that it started before fork them.
     """
     real = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
 
@@ -217,9 +218,13 @@ def _leads_to(roots: tuple[str, ...], directory: str, argument: str) -> bool:
 
 def _may_run_python(names: Sequence[str]) -> bool:
     own = PATHS.dirname(sys.executable)
-    return any(
-        "python" in PATHS.basename(name) or name.startswith(own + os.sep) or name == "-c" for name in names
-    ) or any(PATHS.exists(PATHS.join(own, name)) for name in names[:2] if name and os.sep not in name)
+    return not SHELLS.isdisjoint(map(PATHS.basename, names)) or any(
+        "python" in PATHS.basename(name)
+        or name.startswith(own + os.sep)
+        or name == "-c"
+        or (name and os.sep not in name and PATHS.exists(PATHS.join(own, name)))
+        for name in names
+    )
 
 
 class TestCoverage:

@@ -1,11 +1,12 @@
-"""Starts of processes by multiprocessing, which it makes past the audit events, and by servers that fork for it.
+"""Starts of processes, also past the audit events: by multiprocessing, and by servers that fork for it.
 
-It is not imported to see that: tests may ask whether it is loaded. It is watched from the first import on that follows
+That is not imported to see it: tests may ask whether it is loaded. It is watched from the first import on that follows
 its own; the last of these is that of `multiprocessing.popen_…`, when a process is first started in one of its ways.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,8 @@ def note_starts(
 ) -> None:
     """Call `note` whenever a process is started, from now on, in this process and its forks.
 
-    `concerns` gets the audit event, and its arguments, of each start but those by multiprocessing.
+    `concerns` gets the audit event, and its arguments, of each start but those by multiprocessing. What the hook of a
+    fork shows is noted always: a start by uvloop, or one that calls a function in the child first.
     """
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -32,6 +34,7 @@ def note_starts(
             note()
 
     sys.addaudithook(audit)
+    os.register_at_fork(before=note)
     _note_multiprocessing(note)
 
 
