@@ -17,6 +17,9 @@ IMPORT = (
     "import sys; sys.path[:0] = [{programs!r}, {place!r}]; import bytecode; bytecode.read_beside_sources(); "
     "import m; print(m.__cached__)"
 )
+IMPORT_IN_TEST = IMPORT.replace(
+    "import m", "import builtins, os, time; builtins.open = os.stat = time.time = None; import m"
+)
 OLD = 1_500_000_000.0  # s since the epoch: July 2017
 LATEST = 4_000_000_000.0  # later than whenever this runs
 VALUE = (
@@ -39,9 +42,9 @@ def save(file: Path, text: str, time: float) -> None:
     os.utime(file, (time, time))
 
 
-def imported_from(source: Path, cache: Path) -> Path:
+def imported_from(source: Path, cache: Path, code: str = IMPORT) -> Path:
     """The bytecode that another process imports `source` from."""
-    return Path(printed(IMPORT, source, cache))
+    return Path(printed(code, source, cache))
 
 
 def printed(code: str, source: Path, cache: Path) -> str:
@@ -63,6 +66,11 @@ def test_bytecode_beside_its_source_is_used_while_it_is_current(
     assert not is_current(str(beside), source)
     assert imported_from(source, tmp_path / "cache").is_relative_to(tmp_path / "cache")
     assert beside.read_bytes() == before
+
+
+def test_it_is_used_in_a_test_that_has_replaced_functions(source: Path, tmp_path: Path) -> None:
+    beside = Path(py_compile.compile(str(source)) or "")
+    assert imported_from(source, tmp_path / "cache", IMPORT_IN_TEST) == beside
 
 
 def test_without_bytecode_nothing_is_written_beside_a_source(source: Path, tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ in the same second, the second one would be tested with the code of the first. S
 no bytecode, neither read nor written. Nor has one that holds a mutant (`MUTATED`): its test may import it when it is
 no longer young, and another mutant may have the same size and time. A process with a guard would be ended by writing
 it (`write_none`): a source that was young when its server imported it has no bytecode there.
+
+Tests that import something may have replaced `open`, `os.stat` or `time.time`, and count the calls: here, these are as
+they were when this was imported.
 """
 
 from __future__ import annotations
@@ -23,9 +26,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-import time
 from collections.abc import Callable
+from io import FileIO
+from os import fspath, stat
+from os.path import join, split
 from pathlib import Path
+from time import time
 from types import ModuleType
 from typing import Any
 
@@ -55,8 +61,8 @@ def read_beside_sources() -> None:
         if not rest and not options:
             if is_young(path):
                 raise NotImplementedError  # as where there is no bytecode at all
-            folder, name = os.path.split(os.fspath(path))
-            beside = os.path.join(folder, "__pycache__", name.rpartition(".")[0] + ending)
+            folder, name = split(fspath(path))
+            beside = join(folder, "__pycache__", name.rpartition(".")[0] + ending)
             if is_current(beside, path):
                 return beside
             if not _writes and not is_current(in_cache(path), path):
@@ -92,7 +98,7 @@ def write_none() -> None:
 def is_young(source: str | os.PathLike[str]) -> bool:
     """Whether the time of the file could be that of another version, too: it was saved lately, or holds a mutant."""
     try:
-        return os.fspath(source) in MUTATED or time.time() - os.stat(source).st_mtime < YOUNG_S
+        return fspath(source) in MUTATED or time() - stat(source).st_mtime < YOUNG_S
     except OSError:
         return False
 
@@ -100,14 +106,14 @@ def is_young(source: str | os.PathLike[str]) -> bool:
 def is_current(compiled: str, source: str | os.PathLike[str]) -> bool:
     """Whether `compiled` is bytecode of this Python and of what `source` holds now."""
     try:
-        with open(compiled, "rb") as file:
+        with FileIO(compiled) as file:
             header = file.read(HEADER)
         if len(header) < HEADER or header[:4] != importlib.util.MAGIC_NUMBER:
             return False
         flags = int.from_bytes(header[4:8], "little")
         if flags == BY_TIME:
-            stat = os.stat(source)
-            facts = (int(stat.st_mtime) & 0xFFFFFFFF, stat.st_size & 0xFFFFFFFF)
+            status = stat(source)
+            facts = (int(status.st_mtime) & 0xFFFFFFFF, status.st_size & 0xFFFFFFFF)
             return facts == (int.from_bytes(header[8:12], "little"), int.from_bytes(header[12:16], "little"))
         if flags == BY_HASH:
             return importlib.util.source_hash(Path(source).read_bytes()) == header[8:16]
