@@ -1,5 +1,6 @@
 """A mutant that allocates, writes or forks without end gets a verdict; a limit that is too short gives none."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,22 @@ def test_first(database):
 def test_second(database):
     assert m.second() == 2
 """
+STOPPED = """import sys
+import time
+
+import pytest
+
+
+def stop():
+    functions = {id(time.monotonic), id(time.perf_counter), id(time.time)}
+    for module in list(sys.modules.values()):
+        for name, value in list(vars(module).items()):
+            if id(value) in functions:
+                setattr(module, name, lambda: 1.5e9)
+
+
+"""
+COUNT = b"def count(n):\n    while n:\n        n -= 1\n    return n\n"
 FILES = {**PACKAGE, "pkg/m.py": SOURCE, "tests/test_m.py": TESTS}
 
 
@@ -92,3 +109,18 @@ async def test_a_test_that_sets_up_more_alone_than_in_the_suite_is_not_over_its_
     async with Trial.of(files, tmp_path) as trial:
         results = await trial.test()
         assert {result.status for result in results.values()} == {Status.KILLED}
+
+
+@pytest.mark.parametrize(
+    "when", ["stop()", "pytest.fixture(scope='session', autouse=True)(stop)"], ids=["in a conftest.py", "in a test"]
+)
+async def test_an_endless_mutant_is_over_its_limit_though_the_clock_of_the_tests_stands_still(
+    tmp_path: Path, when: str
+) -> None:
+    """As freezegun stops it, in all modules that have its functions, for all tests of a class or of a session."""
+    test = b"from pkg import m\n\n\ndef test_count():\n    assert m.count(3) == 0\n"
+    conftest = f"{STOPPED}{when.replace('pytest.', 'stopped = pytest.', 1)}\n"
+    files = {**PACKAGE, "pkg/m.py": COUNT, "tests/test_m.py": test, "tests/conftest.py": conftest.encode()}
+    async with Trial.of(files, tmp_path) as trial, asyncio.timeout(60):
+        endless = [mutant for mutant in await trial.discover() if mutant.replacement == "+="]
+        assert [result.status for result in (await trial.test(endless)).values()] == [Status.TIMEOUT]

@@ -95,10 +95,13 @@ def write_none() -> None:
     _writes = False
 
 
-def is_young(source: str | os.PathLike[str]) -> bool:
-    """Whether the time of the file could be that of another version, too: it was saved lately, or holds a mutant."""
+def is_young(source: str | os.PathLike[str], now: Callable[[], float] = time) -> bool:
+    """Whether the time of the file could be that of another version, too: it was saved lately, or holds a mutant.
+
+    `now` is a default value, so that freezegun, which looks for the clock in all modules, does not stop it.
+    """
     try:
-        return fspath(source) in MUTATED or time() - stat(source).st_mtime < YOUNG_S
+        return fspath(source) in MUTATED or now() - stat(source).st_mtime < YOUNG_S
     except OSError:
         return False
 

@@ -39,7 +39,6 @@ import contextlib
 import os
 import select
 import signal
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -51,6 +50,7 @@ from .file_edit import FileEdit
 from .job_process import Job, JobProcess
 from .made_files import remove
 from .messages import Ended, JobMessage, Reload, Renew, Stop
+from .own_clock import Clock
 from .world import World, new_scratch
 
 
@@ -108,7 +108,7 @@ class ForkServer:
         moments = [job.next_look for job in self._running.values() if not job.kill_reason]
         if self._waiting is not None:
             moments.append(self._waiting.expires)
-        wait_s = max(0.0, min(moments) - time.monotonic()) if moments else None
+        wait_s = max(0.0, min(moments) - Clock.monotonic()) if moments else None
         readers = {job.channel.reader: job for job in self._running.values() if job.channel.reader >= 0}
         ready, _, _ = select.select([self._channel.reader, self._wake, *readers], [], [], wait_s)
         for reader in readers.keys() & set(ready):
@@ -188,7 +188,7 @@ class ForkServer:
         scratch = new_scratch()
         reader, report = os.pipe()
         job, writer = os.pipe()
-        ended, began = TestCount(), time.monotonic()
+        ended, began = TestCount(), Clock.monotonic()
         pid, namespace = self._world.fork(parts)
         if pid == 0:
             os.close(reader)
@@ -200,7 +200,7 @@ class ForkServer:
         if namespace is None:
             with contextlib.suppress(OSError):  # the first of us two
                 os.setpgid(pid, pid)
-        return JobProcess(pid, parts, namespace, scratch, Channel(reader, writer), ended, time.monotonic() - began)
+        return JobProcess(pid, parts, namespace, scratch, Channel(reader, writer), ended, Clock.monotonic() - began)
 
     def _become(self, reader: int, job: Job, parts: list[str], *, separated: bool) -> None:
         """In the forked process: let go of all that belongs to the server, enter the world, and wait for the job."""
@@ -308,7 +308,7 @@ class ForkServer:
             "kill_reason": job.kill_reason,
             "report": job.report,
             "tests": job.ended.now,
-            "seconds": job.fork_s + time.monotonic() - job.begun,
+            "seconds": job.fork_s + Clock.monotonic() - job.begun,
         }
         self._send(answer)
 

@@ -14,7 +14,6 @@ import stat
 import sys
 import sysconfig
 import threading
-import time
 import types
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
 from .loaded_modules import SITES, file_of, loaded_files
 from .made_files import made_by
+from .own_clock import Clock
 from .own_paths import PATHS
 from .process_starts import STARTS, WAYS
 from .text_reads import TextReads
@@ -281,10 +281,10 @@ class CallingFile:
         """The import of a test file is about to begin; that of the one before it has ended."""
         if self.found is not None or self._left_s <= 0:
             return
-        start = time.perf_counter()
+        start = Clock.perf_counter()
         if self._trace.ran(self._before) > self._ran:
             self.found = self._file
             return
         self._file, self._before = file, frozenset(self._trace.files)
         self._ran = self._trace.ran(self._before)
-        self._left_s -= time.perf_counter() - start
+        self._left_s -= Clock.perf_counter() - start

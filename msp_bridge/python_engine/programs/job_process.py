@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 import shutil
-import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from ...isolation import descendants
 from ...isolation.process_namespace import ProcessNamespace
 from .channel import Channel, TestCount
 from .messages import JobMessage, Report
+from .own_clock import Clock
 
 WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
 LOOKS = 8  # at its CPU time, before a test in an endless loop is over its limit
@@ -29,7 +29,7 @@ class CurrentTest(NamedTuple):
 
     number: int  # of the tests that had ended
     cpu_s: float  # that the job had taken
-    since: float  # time.monotonic()
+    since: float  # Clock.monotonic()
 
 
 @dataclass
@@ -43,28 +43,28 @@ class JobProcess:
     channel: Channel  # of two pipes: one on which it gets its job, one of its report
     ended: TestCount  # the tests of a mutant that have ended
     fork_s: float  # what it took to fork it
-    begun: float = 0.0  # time.monotonic()
-    forked: float = field(default_factory=time.monotonic)
+    begun: float = 0.0  # Clock.monotonic()
+    forked: float = field(default_factory=Clock.monotonic)
     report: Report | None = None  # None: not all of it came
     id: int = 0
     guarded: bool = False
-    deadline: float = 0.0  # time.monotonic()
+    deadline: float = 0.0  # Clock.monotonic()
     cpu_limits: Sequence[float] = ()  # seconds, for each test; the last one holds for all that follow
     test_limits: Sequence[float] = ()  # seconds by the clock, likewise
     look_s: float = math.inf  # between two looks at the test that runs
-    looks: float = math.inf  # when the test that runs is looked at (time.monotonic())
+    looks: float = math.inf  # when the test that runs is looked at (Clock.monotonic())
     current: CurrentTest = field(default_factory=lambda: CurrentTest(0, 0.0, 0.0))
     kill_reason: str = ""  # "timeout" or "stopped" when we killed it
     answered: bool = False
 
     @property
     def expires(self) -> float:
-        """When it can have a job no more (time.monotonic())."""
+        """When it can have a job no more (Clock.monotonic())."""
         return self.forked + WAITING_S
 
     def begins(self, message: JobMessage) -> None:
         """It gets this job now."""
-        now = time.monotonic()
+        now = Clock.monotonic()
         self.begun, self.deadline, self.current = now, now + message["limit"], CurrentTest(0, 0.0, now)
         self.guarded = message.get("guarded", False)
         self.cpu_limits, self.test_limits = message.get("cpu_limits", ()), message.get("test_limits", ())
@@ -73,12 +73,12 @@ class JobProcess:
 
     @property
     def next_look(self) -> float:
-        """When it may have reached one of its limits (time.monotonic())."""
+        """When it may have reached one of its limits (Clock.monotonic())."""
         return min(self.deadline, self.looks)
 
     def is_over(self) -> bool:
         """Whether it has reached its own limit, or the test that runs has reached one of its two."""
-        now = time.monotonic()
+        now = Clock.monotonic()
         if now < self.looks:
             return now >= self.deadline
         self.looks = now + self.look_s
@@ -101,7 +101,7 @@ class JobProcess:
 
     def serves(self, parts: Collection[str]) -> bool:
         """Whether it can have a job with these parts, as one that is forked now could."""
-        return self.parts == parts and time.monotonic() < self.expires
+        return self.parts == parts and Clock.monotonic() < self.expires
 
     def give(self, message: JobMessage) -> bool:
         """Send it its job; False when it is dead."""

@@ -14,7 +14,6 @@ import resource
 import signal
 import sys
 import threading
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +34,7 @@ from .live_code import LiveFunctions, NotLive, Segment, put
 from .loaded_modules import loaded_files, outside_files
 from .made_files import made_in
 from .messages import Collected, Facts, JobMessage, Reload, Reloaded, Report
+from .own_clock import Clock
 from .pytest_session import PytestSession, Work, run_until_failure, silence
 from .test_reload import reload_tests
 from .text_reads import renew_constants
@@ -93,7 +93,7 @@ class Live:
         """`tests` is the plugin of this pytest, which has collected nothing yet."""
         self._tests, self._channel, self._plan, self._world, self.trace = tests, channel, plan, world, trace
         self.calling = CallingFile(trace)
-        self._start = time.perf_counter()
+        self._start = Clock.perf_counter()
         self._functions = LiveFunctions(frozenset())
         self._loaded: set[str] = set()
         self._probed = ProbedFiles()
@@ -133,7 +133,7 @@ class Live:
         threads, tests = threading.active_count(), {file_of(item.nodeid) for item in self._tests.items}
         return {
             "tests": [item.nodeid for item in self._tests.items],
-            "seconds": time.perf_counter() - self._start,
+            "seconds": Clock.perf_counter() - self._start,
             "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << (20 if MACOS else 10)),
             "native_threads": max(0, descendants.kernel_threads() - threads),
             "why_fresh": self.trace.why_fresh(),
@@ -205,7 +205,7 @@ class Live:
             self.dependencies.renew()  # a process that was forked ahead of the first measurement has read the sources
         roots = (self._plan.place, self._world.root)
         self._tests.coverage.measure(lines, self._plan.filenames, roots)
-        test, whole, piece, began = -1, MeasuredTests(), MeasuredTests(), time.perf_counter()
+        test, whole, piece, began = -1, MeasuredTests(), MeasuredTests(), Clock.perf_counter()
         before = descendants.waited_seconds()
         due = began if message.get("pieces") else math.inf
 
@@ -224,7 +224,7 @@ class Live:
                 signal.alarm(stuck)
             failure, self._tests.failure = self._tests.failure, None
             piece.note(test, duration, hits, None if failure is None else failure.text)
-            now = time.perf_counter()
+            now = Clock.perf_counter()
             if 0 < at_most <= now - began:  # pytest-timeout has taken the timer
                 break
             if now >= due and turn[1] is not None:
@@ -233,7 +233,7 @@ class Live:
                 piece, due = MeasuredTests(), now + max(PIECE_S, PIECE_PART * (now - began))
         signal.alarm(0)
         whole.add(piece)
-        waited = (descendants.waited_seconds() - before) / (time.perf_counter() - began)
+        waited = (descendants.waited_seconds() - before) / (Clock.perf_counter() - began)
         report: Report = {**self._measured(whole), "waited": waited}
         return with_dependencies(report, self.dependencies) if alone else report
 

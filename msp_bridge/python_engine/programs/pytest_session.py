@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from os import times  # as it is before a test replaces it: see channel.py
 from pathlib import Path
-from time import perf_counter
 from typing import IO, Any, NamedTuple
 
 import _pytest.assertion.rewrite
@@ -21,6 +20,7 @@ from .endings import CUT
 from .imports import loaded_elsewhere
 from .listing import leave_out_data
 from .messages import JobMessage, Report
+from .own_clock import Clock
 
 HYPOTHESIS = "_hypothesis_internal_use_settings"  # where a function has the settings of `given`
 LONGEST = 4000  # characters of a message
@@ -75,7 +75,7 @@ class PytestSession:
 
         `counts`: of `COUNTS`, the one that notes it, if one does.
         """
-        start, count = perf_counter(), None if counts is None else COUNTS[counts]
+        start, count = Clock.perf_counter(), None if counts is None else COUNTS[counts]
         if count is not None:
             count.begin(turn[0].nodeid)
         try:
@@ -85,7 +85,7 @@ class PytestSession:
             self.tear_down()
         if count is not None:
             count.note()
-        return perf_counter() - start
+        return Clock.perf_counter() - start
 
     def tear_down(self) -> None:
         """End the fixtures that are still set up, after the last test that was run; their faults change nothing."""

@@ -21,7 +21,6 @@ import gc
 import os
 import pdb  # noqa: F401  likewise: pytest imports it as it is configured
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Any, NoReturn, TypeVar
@@ -42,6 +41,7 @@ from .live_code import NotLive
 from .live_server import Collecting, Live, relative
 from .loaded_modules import loaded_files
 from .messages import Collected, Report
+from .own_clock import Clock
 from .pytest_options import arguments
 from .pytest_session import TestFailure, Work, run_until_failure, silence
 from .server_process import BARE, PLAIN, ServerProcess, begin_group
@@ -115,7 +115,7 @@ class Fresh(Collecting):
         self._is_beneath = self._has_loaded()  # the project, by the mere import of pytest
 
     def begin(self, job: Job, start: float) -> None:
-        """Be the plugin of `job`, which has begun at `start` (`time.perf_counter`)."""
+        """Be the plugin of `job`, which has begun at `start` (`Clock.perf_counter`)."""
         self.job, self._start = job, start
         self._wanted = frozenset(chain.from_iterable(map(_way_to, job.message.get("only") or ())))
         silence(self._plan, job.message)
@@ -152,7 +152,7 @@ class Fresh(Collecting):
             gc.collect()
             gc.freeze()
             job = self._fork(ForkServer(self._channel, self._world).serve)
-            self.begin(job, time.perf_counter())
+            self.begin(job, Clock.perf_counter())
             try:
                 self._early.put(job.message)
             except NotLive as error:
@@ -205,7 +205,7 @@ class Fresh(Collecting):
         for other in self._others:
             other.leave()
         channel.send({"do": (BARE if self._is_beneath else PLAIN) if unfit else "ready", "live": pid})
-        self.begin(ForkServer(channel, self._world).serve(), time.perf_counter())
+        self.begin(ForkServer(channel, self._world).serve(), Clock.perf_counter())
 
     def _has_loaded(self) -> bool:
         return bool(loaded_files(frozenset(self._plan.filenames)))
@@ -235,7 +235,7 @@ class Fresh(Collecting):
             return
         self.live = None
         live.leave()
-        self.begin(self._fork(ForkServer(server.take(), self._world).serve), time.perf_counter())
+        self.begin(self._fork(ForkServer(server.take(), self._world).serve), Clock.perf_counter())
 
     def _fork(self, fork: Callable[[], T]) -> T:
         return fork() if self._dependencies is None else self._dependencies.without(fork)
@@ -257,14 +257,14 @@ class Fresh(Collecting):
 
     def report(self, code: int) -> Report:
         """After pytest has ended with `code`, and has run no test."""
-        report: Report = {"exit": code, "broken": self.broken, "seconds": time.perf_counter() - self._start}
+        report: Report = {"exit": code, "broken": self.broken, "seconds": Clock.perf_counter() - self._start}
         return with_dependencies(report, self._dependencies)
 
     def _measure(self, names: Sequence[str] | None, *, counts: str | None) -> Work:
         """The tests of these names, or all, without a mutant."""
         collected: Collected = {
             "tests": [item.nodeid for item in self.items],
-            "seconds": time.perf_counter() - self._start,
+            "seconds": Clock.perf_counter() - self._start,
             "elsewhere": self.elsewhere(self._plan),
         }
         durations: dict[int, float] = {}
