@@ -51,6 +51,11 @@ def test_two():
 
 def test_files():
     assert len(list(Path(__file__).parent.glob("test_*.py"))) == 1
+
+
+def test_names(monkeypatch):
+    monkeypatch.chdir("tests")
+    assert sum(name.startswith("test_") for name in os.listdir()) == 1
 """
 FILES = {**PACKAGE, "pkg/core.py": SOURCE.encode(), "tests/test_core.py": TEST.encode()}
 TWO = "pkg.core.x_two__mutmut_2"  # x + 3, which `test_two` does not kill
@@ -61,7 +66,7 @@ def left_out(trial: Trial) -> set[str]:
     found = [str(notice) for notice in trial.notices]
     return {
         name
-        for name in ("text", "inspect", "lines", "grep", "files", "size")
+        for name in ("text", "inspect", "lines", "grep", "files", "names", "size")
         if any(f"test_{name}" in each for each in found)
     }
 
@@ -118,7 +123,17 @@ async def test_the_next_server_knows_that_too(tmp_path: Path) -> None:
         results = await trial.test()
         assert killers(results) == set()
         assert results[TWO].status is Status.SURVIVED
-        assert left_out(trial) == {"text", "inspect", "lines", "grep", "size", "files"}
+        assert left_out(trial) == {"text", "inspect", "lines", "grep", "size", "files", "names"}
+
+
+async def test_one_that_lists_the_current_directory_fails_after_a_file_has_come(tmp_path: Path) -> None:
+    """Where another one fails, too, all are run again."""
+    test = TEST.replace('glob("test_*.py"))) == 1', 'glob("test_*.py"))) > 0')
+    async with Trial.of({**FILES, "tests/test_core.py": test.encode()}, tmp_path) as trial:
+        await trial.test()
+        trial.write("tests/test_more.py", "def test_more():\n    pass\n")
+        await trial.test()
+        assert left_out(trial) == {"names"}
 
 
 async def test_a_test_that_refuses_functions_for_paths_passes(tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ class TextReads:
             self._read(os.fsdecode(file))
 
     def _listed(self, directory: Any) -> None:
+        directory = os.curdir if directory is None else directory  # as for `os.listdir()`
         if isinstance(directory, (str, bytes, os.PathLike)) and not _is_import(list(_callers(sys._getframe(2)))):
             path = self.path(PATHS.join(PATHS.abspath(os.fsdecode(directory)), ""))
             if path is not None:
