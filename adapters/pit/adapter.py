@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 POM = "pom.xml"
 PLUGIN = "pitest-maven"
+GRADLE = ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts")
+WITH_GRADLE = "set up the generic adapter: it reads the reports of pitest-mutation-testing-elements-plugin"
 SETTING = "version"
 NEWEST = "1.25.9"  # that was tried
 OF_TESTS = ("src/test", "*/src/test", "*/*/src/test")
@@ -67,7 +69,10 @@ class Pit(LazyParts):
     def absent(cls, project: Project) -> Finding:
         """Say whether the pom or the plug-in is missing."""
         if not (project.root / POM).is_file():
-            return Finding(False, cls.name, f"there is no {POM} in {project.root}")
+            missing = f"there is no {POM} in {project.root}"
+            if any((project.root / name).is_file() for name in GRADLE):
+                return Finding(False, cls.name, f"{missing}, and Gradle is not supported", WITH_GRADLE)
+            return Finding(False, cls.name, missing)
         by_hand = f"add the plug-in org.pitest:{PLUGIN}, or set `version` in the table `pit` of the configuration"
         remedy = by_hand if cls.setup(project) is None else ShellCommand("msp-bridge init")
         return Finding(False, cls.name, f"no {POM} names {PLUGIN}", remedy)

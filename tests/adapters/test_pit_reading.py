@@ -379,6 +379,13 @@ def test_a_project_has_the_plugin_in_a_pom_or_a_version_in_the_settings(
     assert Pit.absent(project).good is False
 
 
+def test_a_build_of_gradle_is_said_to_be_none_that_is_supported(tmp_path: Path) -> None:
+    project = Project(root=tmp_path, cache=tmp_path / "cache")
+    assert "Gradle" not in Pit.absent(project).text
+    (tmp_path / "build.gradle.kts").touch()
+    assert Pit.absent(project).text.endswith("Gradle is not supported")
+
+
 def test_a_module_belongs_to_the_project_around_it(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     for place in (tmp_path, tmp_path / "sub"):
