@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -47,6 +47,7 @@ NO_SOURCES = frozenset(
     ["__mocks__", "__tests__", "bench", "benchmarks", "build", "coverage", "cypress", "dist", "doc", "docs", "e2e"]
 ) | frozenset(["examples", "public", "scripts", "spec", "test", "tests"])
 MOCHA = re.compile(r"\bmocha\b([^&|;]*)")
+MOCHA_SPEC = "test/*.{js,cjs,mjs}"  # mocha's own default, in the package that it is called in
 
 
 def configured(project: Project) -> bool:
@@ -195,16 +196,14 @@ def _warm_setting(project: Project) -> float:
 
 def first_configuration(root: Path) -> Mapping[str, Any] | None:
     """The options for the package in `root`, {} where the defaults will do; None where nothing can be tested."""
-    package = reading.table(root / "package.json")
-    scripts = package.get("scripts")
-    script = str(scripts.get("test", "")) if isinstance(scripts, dict) else ""
-    runner = runner_of(root)
+    runner, script = runner_of(root), _test_script(root)
     if runner is None and (not script or NO_TESTS in script):
         return None
     mutate = _sources(root)
     if mutate == []:
         return None
-    return {**({} if runner is None else _of_runner(root, runner[0], script)), **({"mutate": mutate} if mutate else {})}
+    options = {} if runner is None else _of_runner(root, runner[0], mutate or ())
+    return {**options, **({"mutate": mutate} if mutate else {})}
 
 
 def plugin_of(root: Path) -> str | None:
@@ -213,26 +212,44 @@ def plugin_of(root: Path) -> str | None:
     return None if runner is None else f"@stryker-mutator/{runner[0]}-runner"
 
 
-def _of_runner(root: Path, runner: str, script: str) -> Mapping[str, Any]:
+def _test_script(root: Path) -> str:
+    scripts = reading.table(root / "package.json").get("scripts")
+    return str(scripts.get("test", "")) if isinstance(scripts, dict) else ""
+
+
+def _of_runner(root: Path, runner: str, mutate: Sequence[str]) -> Mapping[str, Any]:
     options: dict[str, Any] = {"testRunner": runner, "plugins": [f"@stryker-mutator/{runner}-runner"]}
-    if runner == "mocha" and (spec := list(_specs(root, script))):
+    if runner == "mocha" and not _configures_mocha(root) and (spec := _specs(root) or _specs_of_packages(root, mutate)):
         options["mochaOptions"] = {"spec": spec}
     if runner == "karma" and (root / "karma.conf.js").is_file():
         options["karma"] = {"configFile": "karma.conf.js"}
     return options
 
 
-def _specs(root: Path, script: str) -> Iterator[str]:
-    """The files that the package's script names to mocha, if nothing else does."""
-    if any(root.glob(".mocharc.*")) or "mocha" in reading.table(root / "package.json"):
-        return
+def _configures_mocha(root: Path) -> bool:
+    return any(root.glob(".mocharc.*")) or "mocha" in reading.table(root / "package.json")
+
+
+def _specs(root: Path) -> list[str]:
+    """The files that the package's script names to mocha."""
     try:
-        words = shlex.split(mocha[1]) if (mocha := MOCHA.search(script)) else []
+        words = shlex.split(mocha[1]) if (mocha := MOCHA.search(_test_script(root))) else []
     except ValueError:
-        return
-    for before, word in zip(["", *words], words, strict=False):
-        if not word.startswith("-") and (not before.startswith("-") or word.endswith(CODE)):
-            yield word
+        return []
+    return [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if not word.startswith("-") and (not before.startswith("-") or word.endswith(CODE))
+    ]
+
+
+def _specs_of_packages(root: Path, mutate: Sequence[str]) -> list[str]:
+    """The tests of the packages below `root` that have sources in `mutate`: mocha finds none of them from there."""
+    sources = dict.fromkeys((root / pattern.partition("/**/")[0]).parent for pattern in mutate)
+    packages = [each for each in sources if each != root and (each / "package.json").is_file()]
+    inside = [f"{each.relative_to(root).as_posix()}/" for each in packages]
+    found = [f"{at}{spec}" for at, each in zip(inside, packages, strict=True) for spec in _specs(each) or [MOCHA_SPEC]]
+    return [MOCHA_SPEC, *found] if found and (root / "test").is_dir() else found
 
 
 def _sources(root: Path) -> Sequence[str] | None:

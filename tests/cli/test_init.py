@@ -260,6 +260,8 @@ def test_the_hook_is_that_of_the_page(root: Path) -> None:
         ("mocha -r ts-node/register", ("a.js", "a.test.js", "eslint.config.mjs", "test/x.js"), {"mutate": ["a.js"]}),
         ("mocha", ("app/a.ts", "app/a.spec.ts", "app/b.js", "docs/c.js", "site/package.json", "site/d.js"),
          {"mutate": ["app/**/!(*.spec|*.test).+(js|ts)"]}),
+        ("pnpm -r test", ("pnpm-workspace.yaml", "pkg/a/package.json", "pkg/a/src/a.js", "pkg/a/test/a.js"),
+         {"mutate": ["pkg/a/src/**/*.js"], "mochaOptions": {"spec": ["pkg/a/test/*.{js,cjs,mjs}"]}}),
     ],
 )  # fmt: skip
 def test_the_first_configuration_of_stryker_js_names_the_runner_and_what_lies_outside_of_its_defaults(
