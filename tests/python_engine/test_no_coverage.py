@@ -119,12 +119,14 @@ def test_process():
     [
         '["sh"], text=True, input=f"{sys.executable} -c \'import pkg.check\'"',
         '["env", "pytest", "-p", "pkg.check", "--markers"]',
+        '["make", "check"]',
         '["true"], preexec_fn=lambda: compute("x") == "xxx" or os._exit(1)',
     ],
-    ids=["a shell's input", "by another program", "before the program"],
+    ids=["a shell's input", "by another program", "by a file of make", "before the program"],
 )
 async def test_what_a_program_runs_that_is_started_in_another_way_is_tested(tmp_path: Path, start: str) -> None:
     check = b'from pkg.calc import compute\n\nassert compute("x") == "xxx"\n'
     test = PROGRAM.replace(b"START", start.encode())
-    async with Trial.of({**FILES, "pkg/check.py": check, FIRST: test, SECOND: b""}, tmp_path) as trial:
+    files = {"pkg/check.py": check, "Makefile": b"check:\n\tpython -m pkg.check\n", FIRST: test, SECOND: b""}
+    async with Trial.of({**FILES, **files}, tmp_path) as trial:
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_process",))}

@@ -47,6 +47,8 @@ from .text_reads import TEXT, TextReads
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SHELLS = {"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "tcsh", "zsh"}
+# Of other programs, which their arguments need not show.
+RUNNERS = SHELLS | {"gmake", "hatch", "just", "make", "nox", "npm", "npx", "pdm", "pipenv", "poetry", "tox", "uv"}
 SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that notes a hit
 
 
@@ -190,8 +192,9 @@ def _probe(node: ast.stmt | ast.expr, filename: str) -> ast.expr:
 def _watch_processes(roots: Sequence[str], note: Callable[[], None]) -> None:
     """Call `note` whenever a process is started that may run the project's code or read it; `roots`: its names.
 
-    These are forks, shells, Python, its programs, and others that get the name of one of these, or a path of the
-    project. multiprocessing starts processes past the audit events, and lets a server that it started before fork them.
+    These are forks, Python, its programs, shells and other `RUNNERS`, and what gets the name of one of these, or a path
+    of the project. multiprocessing starts processes past the audit events, and lets a server that it started before
+    fork them.
     """
     real = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
 
@@ -218,7 +221,7 @@ def _leads_to(roots: tuple[str, ...], directory: str, argument: str) -> bool:
 
 def _may_run_python(names: Sequence[str]) -> bool:
     own = PATHS.dirname(sys.executable)
-    return not SHELLS.isdisjoint(map(PATHS.basename, names)) or any(
+    return not RUNNERS.isdisjoint(map(PATHS.basename, names)) or any(
         "python" in PATHS.basename(name)
         or name.startswith(own + os.sep)
         or name == "-c"
