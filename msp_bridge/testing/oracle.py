@@ -127,7 +127,7 @@ class Oracle(FreshProcesses):
         another = f"that leaves them out: {words} --deselect TEST" if is_pytest(command) else "in which they pass"
         raise BaselineError(
             f"`{words}` fails in a fresh copy of {root} without any mutant ({verdict.reason})",
-            f"fix the tests first, or name a command {another}",
+            f"fix the tests first, or name, with --verify-command, a command {another}",
             first_failure=verdict.output,
         )
 

@@ -112,6 +112,7 @@ def test_tests_that_fail_without_a_mutant_verify_nothing(project: Path) -> None:
     done = bridge(project, "run", "--verify", "1", "--verify-command", "false")
     assert done.returncode == 3
     assert "`false` fails in a fresh copy" in done.stderr
+    assert "or name, with --verify-command, a command in which they pass" in " ".join(done.stderr.split())
     test = "tests/test_not_there.py::test_it"
     done = bridge(project, "run", "--verify", "1", "--verify-command", f"python -m pytest -x {test}")
     said = " ".join(done.stderr.split())
