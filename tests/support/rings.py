@@ -260,7 +260,13 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # What runs at import is tested again by `test_what_each_edit_has_tested_again`, whatever was edited.
     "real/test_incremental_dependencies.py": ("test_a_survivor_at_import",),
     # The next server and a test that is gone: `test_kept.py` has its file, too. `spawn` is the other way to a new interpreter.
-    "python_engine/test_no_coverage.py": ("[edit-the next one]", "[delete_file-the next one]", "[forkserver]"),
+    # Of programs that run others, a shell is one.
+    "python_engine/test_no_coverage.py": (
+        "[edit-the next one]",
+        "[delete_file-the next one]",
+        "[forkserver]",
+        "[by a file of make]",
+    ),
     # The same client through another transport.
     "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),
     "dialects/test_mtp.py": ("is_served[socket]", "is_served[stdio]"),
