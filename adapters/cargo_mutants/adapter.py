@@ -25,14 +25,13 @@ from msp_bridge.adapter import (
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 
-from .installation import INSTALL, MANIFEST, cargo, is_installed
+from .installation import CONFIGURATION, INSTALL, MANIFEST, cargo, is_installed
 
 if TYPE_CHECKING:
     from .cargo import CargoCommand
     from .listing import CargoListing
     from .run import CargoRun
 
-CONFIGURATION = "mutants.toml"
 TEST = ("cargo", "test", "--quiet")
 TESTS_OF_PACKAGE = """directory=$1; shift
 [ "$directory" != ... ] || exec {test} "$@"
@@ -141,9 +140,8 @@ class CargoMutants:
 
     async def test_command(self) -> tuple[str, ...] | None:
         """Implement `HasTestCommand`: cargo tests the package of the directory that it is called in."""
-        workspace = await self._command.workspace_root()
-        file = self._project.config_file or workspace / ".cargo" / CONFIGURATION
-        configuration, options = await in_thread(reading.table, file), await self._listing.options()
+        configuration = await in_thread(reading.table, await self._command.configuration())
+        options = await self._listing.options()
         if configuration.get("test_workspace"):
             return (*TEST, "--workspace")
         if named := configuration.get("test_package"):
@@ -164,6 +162,7 @@ class CargoMutants:
     async def _run(self) -> CargoRun:
         """Return what runs cargo-mutants, in copies of the whole workspace and isolated from it."""
         options, workspace = await self._listing.options(), await self._command.workspace_root()
+        configuration = await self._command.configuration()
         if self._made is None:  # from here on nothing is awaited: no other request makes another one
             from msp_bridge.toolkit import Isolation
 
@@ -171,7 +170,7 @@ class CargoMutants:
             from .run import CargoRun
 
             project, isolation = self._project, Isolation.of(self.name, workspace, network=False)
-            copies = KeptCopies(project.cache, isolation.root, project.config_file)
+            copies = KeptCopies(project.cache, isolation.root, configuration)
             self._made = CargoRun(project.root, self._command, copies, project.jobs, options, isolation)
         return self._made
 

@@ -16,7 +16,7 @@ from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
 from msp_bridge.toolkit import walk
 
-from .installation import INSTALL, MANIFEST, cargo, search_path
+from .installation import CONFIGURATION, INSTALL, MANIFEST, cargo, search_path
 
 SUCCESS = frozenset({0, 2, 3})  # all caught; some missed; some timed out
 BASELINE_FAILED = 4
@@ -62,6 +62,10 @@ class CargoCommand:
         if self._workspace is None:
             self._workspace = await self._located()
         return self._workspace
+
+    async def configuration(self) -> Path:
+        """The file that configures cargo-mutants, where there is one."""
+        return self.config_file or await self.workspace_root() / ".cargo" / CONFIGURATION
 
     async def _located(self) -> Path:
         argv = [cargo(), "locate-project", "--workspace", "--message-format", "plain"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from msp_bridge.adapter import MachineCommand, ToolError
 
 MANIFEST = "Cargo.toml"
+CONFIGURATION = "mutants.toml"  # in the folder .cargo of the workspace
 INSTALL = MachineCommand("cargo install --locked cargo-mutants")
 
 

@@ -60,9 +60,8 @@ KeptCopy: TypeAlias = WarmSandbox[Sandbox, Any]
 class KeptCopies:
     """The copies of the workspace at `workspace`: each of one run at a time, whichever bridge runs it."""
 
-    def __init__(self, cache: Path, workspace: Path, config_file: Path | None) -> None:
-        self._workspace = workspace
-        self._configuration = config_file or workspace / ".cargo" / "mutants.toml"
+    def __init__(self, cache: Path, workspace: Path, configuration: Path) -> None:
+        self._workspace, self._configuration = workspace, configuration
         claim = partial(Sandbox.claim, cache, workspace, "build", left_out=frozenset({TARGET}), fresh_times=True)
         self._places: SandboxPool[Sandbox, Any] = SandboxPool(claim)
         self._failed = False

@@ -247,8 +247,8 @@ def _specs_of_packages(root: Path, mutate: Sequence[str]) -> list[str]:
     """The tests of the packages below `root` that have sources in `mutate`: mocha finds none of them from there."""
     sources = dict.fromkeys((root / pattern.partition("/**/")[0]).parent for pattern in mutate)
     packages = [each for each in sources if each != root and (each / "package.json").is_file()]
-    inside = [f"{each.relative_to(root).as_posix()}/" for each in packages]
-    found = [f"{at}{spec}" for at, each in zip(inside, packages, strict=True) for spec in _specs(each) or [MOCHA_SPEC]]
+    specs = (each / spec for each in packages for spec in _specs(each) or [MOCHA_SPEC])
+    found = [spec.relative_to(root).as_posix() for spec in specs]
     return [MOCHA_SPEC, *found] if found and (root / "test").is_dir() else found
 
 

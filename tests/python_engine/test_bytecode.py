@@ -10,11 +10,11 @@ from types import ModuleType
 import pytest
 from _pytest.assertion import rewrite
 
-from msp_bridge.python_engine.program import PROGRAMS
 from msp_bridge.python_engine.programs.bytecode import VARIABLE, is_current, read_beside_plugins
 
 IMPORT = (
-    "import sys; sys.path[:0] = [{programs!r}, {place!r}]; import bytecode; bytecode.read_beside_sources(); "
+    "import sys; from msp_bridge.python_engine.programs import bytecode; sys.path[:0] = [{place!r}]; "
+    "bytecode.read_beside_sources(); "
     "import m; print(m.__cached__)"
 )
 IMPORT_IN_TEST = IMPORT.replace(
@@ -23,7 +23,8 @@ IMPORT_IN_TEST = IMPORT.replace(
 OLD = 1_500_000_000.0  # s since the epoch: July 2017
 LATEST = 4_000_000_000.0  # later than whenever this runs
 VALUE = (
-    "import sys; sys.path[:0] = [{programs!r}, {place!r}]; import bytecode; bytecode.read_beside_sources(); "
+    "import sys; from msp_bridge.python_engine.programs import bytecode; sys.path[:0] = [{place!r}]; "
+    "bytecode.read_beside_sources(); "
     "import m; print(m.VALUE)"
 )
 MODES = [py_compile.PycInvalidationMode.TIMESTAMP, py_compile.PycInvalidationMode.CHECKED_HASH]
@@ -49,7 +50,7 @@ def imported_from(source: Path, cache: Path, code: str = IMPORT) -> Path:
 
 def printed(code: str, source: Path, cache: Path) -> str:
     """What another process prints."""
-    code = code.format(programs=str(PROGRAMS), place=str(source.parent))
+    code = code.format(place=str(source.parent))
     environment = {**os.environ, VARIABLE: str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return done.stdout.strip()

@@ -17,8 +17,8 @@ no bytecode, neither read nor written. Nor has one that holds a mutant (`MUTATED
 no longer young, and another mutant may have the same size and time. A process with a guard would be ended by writing
 it (`write_none`): a source that was young when its server imported it has no bytecode there.
 
-Tests that import something may have replaced `open`, `os.stat` or `time.time`, and count the calls: here, these are as
-they were when this was imported.
+Tests that import something may have replaced `open` or `os.stat`, and count the calls: here, these are as they were
+when this was imported, as is the clock.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from io import FileIO
 from os import fspath, stat
 from os.path import join, split
 from pathlib import Path
-from time import time
 from types import ModuleType
 from typing import Any
+
+from .own_clock import Clock
 
 VARIABLE = "MSP_BRIDGE_BYTECODE"
 HEADER = 16  # bytes; PEP 552
@@ -95,13 +96,10 @@ def write_none() -> None:
     _writes = False
 
 
-def is_young(source: str | os.PathLike[str], now: Callable[[], float] = time) -> bool:
-    """Whether the time of the file could be that of another version, too: it was saved lately, or holds a mutant.
-
-    `now` is a default value, so that freezegun, which looks for the clock in all modules, does not stop it.
-    """
+def is_young(source: str | os.PathLike[str]) -> bool:
+    """Whether the time of the file could be that of another version, too: it was saved lately, or holds a mutant."""
     try:
-        return fspath(source) in MUTATED or now() - stat(source).st_mtime < YOUNG_S
+        return fspath(source) in MUTATED or Clock.time() - stat(source).st_mtime < YOUNG_S
     except OSError:
         return False
 

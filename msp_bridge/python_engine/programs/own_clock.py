@@ -14,3 +14,4 @@ class Clock:
 
     monotonic = staticmethod(time.monotonic)
     perf_counter = staticmethod(time.perf_counter)
+    time = staticmethod(time.time)
