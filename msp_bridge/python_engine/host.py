@@ -292,7 +292,7 @@ class Host:
                 await self._process.close()
 
     def _error(self, answer: Answer, plan: TestPlan, root: Path) -> ToolError:
-        if answer.get("output"):
+        if answer.get("output") and root.is_dir():  # else what broke follows from that
             log.info("%s\n%s", answer["error"], answer["output"])
         if (remedy := elsewhere(answer.get("kind"), plan.python)) is not None:
             return ToolError(answer["error"], remedy)

@@ -1,5 +1,6 @@
 """Projects that are deleted, moved, broken and repaired while a server works on them."""
 
+import asyncio
 import contextlib
 import shutil
 import threading
@@ -12,7 +13,7 @@ from support.kits import MUTMUT, Kit, each_engine
 from support.mutmut_trial import PACKAGE, Trial
 from support.servers import mutants_of
 
-from msp_bridge.adapter import Status
+from msp_bridge.adapter import Status, ToolError
 from msp_bridge.python_engine import host_slot
 from msp_bridge.testing import TreeState
 
@@ -144,3 +145,28 @@ async def test_a_source_that_changes_all_the_time_costs_its_own_mutants_alone(tm
         trial.write("server.log", "")
     tested = {result.mutant for result in results.values()}
     assert tested == {mutant for mutant in mutants if mutant.path == "pkg/other.py"}
+
+
+WAITS = """import os, time
+end = time.monotonic() + 60
+while os.path.exists({root!r}) and time.monotonic() < end:
+    time.sleep(0.01)
+raise RuntimeError("what follows from that")
+"""
+
+
+async def test_nothing_else_is_said_of_a_project_that_goes_away_while_its_tests_are_collected(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    root, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    project = {**RESTLESS, "conftest.py": WAITS.format(root=str(root)).encode()}
+    async with Trial.of(project, tmp_path) as trial:
+        running = asyncio.create_task(trial.test(await trial.discover()))
+        while "collecting the tests" not in caplog.text:
+            await asyncio.sleep(0.01)
+        root.rename(elsewhere)
+        with pytest.raises(ToolError, match="project is gone: open the project where it is now"):
+            await running
+        elsewhere.rename(root)
+    assert "what follows from that" not in caplog.text
