@@ -7,8 +7,9 @@ that takes many times as long as the mutant.
 
 The way out. cargo-mutants works in place (`--in-place`) in a copy that stays, and `target` with it. cargo builds what
 is older than its source. So whatever a refresh writes has the time of that refresh: an older version of a file, and a
-file that a run has left with a mutant in it because it was cancelled. What tests have left in `target/tmp` is deleted
-before each run.
+file that a run has left with a mutant in it because it was cancelled. Where a file has come or gone, or one has changed
+that is no Rust, all files have it: what a procedural macro or a build script has read, cargo need not know. What tests
+have left in `target/tmp` is deleted before each run.
 
 The run without a mutant is skipped (`--baseline=skip`) where it has passed before, as far as it can be known: with the
 same files, compiler, configuration of cargo and isolation, for the same packages or more. It also gives the limit of
@@ -62,7 +63,7 @@ class KeptCopies:
 
     def __init__(self, cache: Path, workspace: Path, configuration: Path) -> None:
         self._workspace, self._configuration = workspace, configuration
-        claim = partial(Sandbox.claim, cache, workspace, "build", left_out=frozenset({TARGET}), fresh_times=True)
+        claim = partial(Sandbox.claim, cache, workspace, "build", left_out=frozenset({TARGET}), compiled=".rs")
         self._places: SandboxPool[Sandbox, Any] = SandboxPool(claim)
         self._failed = False
         self.passed = Passed()

@@ -30,9 +30,10 @@ class Sandbox:
     What is copied: every file but version control, virtual environments, `node_modules`, caches (as far as `included`
     doesn't name them), and at the root what `left_out` names; `tree.SourceTree` says what becomes of links. Nothing
     in the copy leads back to the user's tree, so no environment is linked either: call its interpreter by its
-    absolute path. Files get their permissions, and the right for us to write them, and their times, unless
-    `fresh_times`: then each has the time at which it was copied or put back, for a tool that compares times with those
-    of what it has built in the copy. Files that can't be read are left out, with a warning in the log.
+    absolute path. Files get their permissions, and the right for us to write them, and their times, unless `compiled`
+    says how the names of sources end for a compiler that goes by times: then each has the time at which it was copied
+    or put back, and all have a new one where more than the text of a source has changed. Files that can't be read are
+    left out, with a warning in the log.
 
     What is overlaid: paths (relative, with `/`; a directory with a `/` at its end) that belong to the user of
     the copy. `refresh` still reports their changes in the source, but neither writes nor deletes them. Whatever else
@@ -47,7 +48,7 @@ class Sandbox:
     # What the tool itself makes in the root of a project; it may in the copy, too:
     left_out: frozenset[str] = frozenset()
     included: frozenset[str] = frozenset()  # of what isn't copied otherwise, by the names of the directories
-    fresh_times: bool = False
+    compiled: str = ""
     _slot: Slot | None = None
     _manifest: Manifest | None = field(default=None, init=False)
     _seen: dict[str, Entry] = field(factory=dict, init=False)  # the source as it was looked at last
@@ -64,7 +65,7 @@ class Sandbox:
         *,
         left_out: frozenset[str] = frozenset(),
         included: frozenset[str] = frozenset(),
-        fresh_times: bool = False,
+        compiled: str = "",
         limit: int = 16,
         days: float = 14,
         size: int = 8 << 30,
@@ -77,7 +78,7 @@ class Sandbox:
         slot = Slot.claim(home, name, limit)
         Slot.sweep(home, days=days, size=size)
         path = slot.directory / (source.name or "root")
-        return cls(source, path, left_out=left_out, included=included, fresh_times=fresh_times, slot=slot)
+        return cls(source, path, left_out=left_out, included=included, compiled=compiled, slot=slot)
 
     def close(self) -> None:
         """Let other processes claim the copy; idempotent."""
@@ -213,9 +214,7 @@ class Sandbox:
         self._manifest, self._seen = None, {}
         there, source = os.fspath(self.path), self._look()
         left_out, included = self.left_out, self.included
-        refresh = Refresh(
-            root, there, source, old, self.overlaid, left_out, included, self.warn, stop, self.fresh_times
-        )
+        refresh = Refresh(root, there, source, old, self.overlaid, left_out, included, self.warn, stop, self.compiled)
         refresh.run()
         if refresh.wrote:
             refresh.manifest.save(self._manifest_file)

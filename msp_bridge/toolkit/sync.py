@@ -26,6 +26,9 @@ The invariants.
 - *Overlaid* paths belong to the user of the copy. Their changes in the source are reported, but the copy's files are
   neither written nor deleted. The manifest notes no stamp of theirs, so that all are restored once they are no longer
   overlaid.
+- A compiler in the copy goes by times (`compiled`). What is written gets the time of the refresh. A macro or a program
+  of the build may have read any file, or the names in a directory, without a word to the compiler: so where anything
+  but the text of a source has changed, all files get that time, and the next build is one of a new copy.
 - A manifest is saved after a refresh that came to its end, whole or not at all. After a refresh that failed or was
   stopped the old one is still there. Everything that was written since differs from it, and is written again.
 """
@@ -146,7 +149,7 @@ class Refresh:
     included: Collection[str]
     warn: Callable[[str, str], None]  # called with a path that can't be copied, and the reason
     stop: Event
-    fresh_times: bool = False
+    compiled: str = ""  # how the names of sources end that a compiler in the copy builds again if they are newer
     manifest: Manifest = field(init=False)  # what the copy is made of now
     changed: set[str] = field(factory=set, init=False)
     wrote: bool = field(default=False, init=False)  # whether the manifest differs from the old one
@@ -172,6 +175,19 @@ class Refresh:
                 self.wrote = True
                 if record.kind is not Kind.DIRECTORY:
                     self.changed.add(path)
+        if self.compiled and self.old.records and not all(map(self._is_text_of_source, self.changed)):
+            self._renew_times()
+
+    def _is_text_of_source(self, path: str) -> bool:
+        """Whether what has changed at `path` is the text of a source alone."""
+        return path.endswith(self.compiled) and path in self.old.records and path in self.manifest.records
+
+    def _renew_times(self) -> None:
+        for path, record in self.manifest.records.items():
+            if record.copy is not None:
+                target = f"{self.target}/{path}"
+                os.utime(target)
+                self._keep(path, evolve(record, copy=Entry.of(os.lstat(target)).stamp))
 
     def _delete_surplus(self, source: dict[str, Entry], copy: dict[str, Entry]) -> None:
         """Delete from the copy what isn't in the source, or is something else there."""
@@ -254,7 +270,7 @@ class Refresh:
             if not isinstance(error, FileNotFoundError):  # else it has vanished
                 self.warn(path, error.strerror or type(error).__name__)
             return
-        if self.fresh_times:
+        if self.compiled:
             os.utime(target)
         if path.endswith(".py"):
             _delete_bytecode(target)

@@ -30,6 +30,16 @@ PACKAGES = {
     "stock/src/lib.rs": "pub fn left() -> u32 {\n    3\n}\n",
 }
 
+BUILT = {  # with three files 3 or 4 are sold, with two 2 or 3
+    "src/lib.rs": "pub fn sold() -> u32 {\n    stock::left() + 1\n}\n"
+    "#[test]\nfn some_are_sold() {\n    assert!(sold() > 2);\n}\n",
+    "stock/src/lib.rs": 'pub fn left() -> u32 {\n    include!(concat!(env!("OUT_DIR"), "/left.rs"))\n}\n',
+    "stock/build.rs": "fn main() {\n"
+    '    let files = std::fs::read_dir("data").unwrap().count();\n'
+    '    std::fs::write(std::env::var("OUT_DIR").unwrap() + "/left.rs", files.to_string()).unwrap();\n}\n',
+    **{f"stock/data/{number}.txt": "" for number in (1, 2, 3)},
+}
+
 
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +109,19 @@ async def test_kept_builds_are_never_those_of_another_text(tmp_path: Path) -> No
     programs = [file.read_bytes() for file in (tmp_path / "cache").rglob("target/debug/deps/shop-*") if not file.suffix]
     assert programs
     assert not any(b"clang LLVM (rustc" in program for program in programs), "debug information says this"
+
+
+@needs("cargo-mutants")
+async def test_a_build_script_of_another_package_sees_that_a_file_is_gone(tmp_path: Path) -> None:
+    """Cargo by itself runs it again only where something is newer."""
+    root = written(tmp_path / "market", PACKAGES | BUILT)
+    async with adapter_on(root, edited=True) as adapter:
+        for wanted in (Status.SURVIVED, Status.KILLED):
+            chosen = [
+                mutant for mutant in await discovered(adapter) if mutant.description == "replace + with * in sold"
+            ]
+            assert [result.status for result in await results_of(adapter, chosen)] == [wanted]
+            (root / "stock/data/3.txt").unlink(missing_ok=True)
 
 
 @needs("cargo-mutants")

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def test_a_write_to_the_copy_is_undone_though_the_source_is_as_young(source: Pat
 def test_what_is_copied_or_put_back_has_a_new_time_where_that_is_said(source: Path, tmp_path: Path) -> None:
     for path in ("run.sh", "src/pkg/a.py"):
         os.utime(source / path, (1, 1))
-    copy = Sandbox(source, tmp_path / "cache" / "project", fresh_times=True)
+    copy = Sandbox(source, tmp_path / "cache" / "project", compiled=".py")
     copy.refresh()
     first = {path: (copy.path / path).stat().st_mtime_ns for path in ("run.sh", "src/pkg/a.py")}
     assert min(first.values()) > 1_000_000_000
@@ -139,6 +140,23 @@ def test_what_is_copied_or_put_back_has_a_new_time_where_that_is_said(source: Pa
     assert (copy.path / "run.sh").read_text() == "#!/bin/sh\n"
     assert (copy.path / "run.sh").stat().st_mtime_ns >= written
     assert (copy.path / "src/pkg/a.py").stat().st_mtime_ns == first["src/pkg/a.py"]
+
+
+@pytest.mark.parametrize("changes", [{"src/pkg/a.py": "x = 7"}, {"run.sh": "7"}, {"src/new.py": ""}, {"run.sh": None}])
+def test_all_have_a_new_time_where_more_than_the_text_of_a_source_has_changed(
+    source: Path, tmp_path: Path, changes: Mapping[str, str | None]
+) -> None:
+    copy = Sandbox(source, tmp_path / "cache" / "project", compiled=".py")
+    copy.refresh()
+    other = copy.path / "tests/test_a.py"
+    before = other.stat().st_mtime_ns
+    for path, text in changes.items():
+        (source / path).unlink() if text is None else (source / path).write_text(text)
+    copy.refresh()
+    after = other.stat().st_mtime_ns
+    assert (after > before) == (changes.keys() != {"src/pkg/a.py"})
+    copy.refresh()
+    assert other.stat().st_mtime_ns == after
 
 
 def test_a_link_put_into_the_copy_never_leads_a_refresh_into_the_source(source: Path, sandbox: Sandbox) -> None:
