@@ -192,16 +192,18 @@ def walk(root: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def stamps(places: Iterable[str | Path], suffixes: tuple[str, ...] = ("",)) -> dict[str, Stamp]:
-    """Path to stamp of the files in `places`, and of the ones that `walk` finds in directories among them. Blocks.
+    """Path to stamp of the files in `places`, and of the ones that a copy of a directory among them would have. Blocks.
 
-    `suffixes` are of the files in directories. A link has the stamp of what it leads to.
+    So what a link leads to outside of the directory counts, too. `suffixes` are of the files in directories. A link has
+    the stamp of what it leads to.
     """
     found = {}
-    for place in places:
-        inside = (os.path.join(directory, name) for directory, _, files in walk(place) for name in files)
-        for path in [os.fspath(place), *(path for path in inside if path.endswith(suffixes))]:
+    for place in (os.fspath(place) for place in places):
+        entries = SourceTree(os.path.realpath(place), lambda *_: None).entries() if os.path.isdir(place) else {}
+        inside = ((f"{place}/{path}", entry) for path, entry in entries.items() if path.endswith(suffixes))
+        for path, known in [(place, None), *inside]:
             with contextlib.suppress(OSError):
-                entry = Entry.of(os.stat(path))
+                entry = Entry.of(os.stat(path)) if known is None or known.kind is Kind.LINK else known
                 if entry.kind is not Kind.DIRECTORY:
                     found[path] = entry.stamp
     return found

@@ -11,6 +11,7 @@ from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.gremlins.binaries import MIN_TOGETHER
 from msp_bridge.adapters.gremlins.execution import Outcome
 from support.environments import program
+from support.files import written
 from support.go_trees import PROGRAMS, adapter_on, discovered, key, needs_gremlins, results_of, shop
 
 from msp_bridge.adapter import BaselineError, FailingTest, Mutant, Project, Result, Status, UnusableFile
@@ -151,6 +152,25 @@ func TestSizes(t *testing.T) {
 	}
 }
 """
+
+NUMBER = {
+    "go.mod": "module example.test/number\n\ngo 1.24\n",
+    "number.go": "package number\n\nfunc Less(n int) int {\n\tif n > 3 {\n\t\treturn n - 1\n\t}\n\treturn n\n}\n",
+    "number_test.go": """package number
+
+import (
+	"os"
+	"testing"
+)
+
+func TestLess(t *testing.T) {
+	text, err := os.ReadFile("testdata/number.txt")
+	if n := len(text); err != nil || Less(n) > n {
+		t.Fatal(err)
+	}
+}
+""",
+}
 
 
 def some(mutants: list[Mutant], *keys: str) -> list[Mutant]:
@@ -413,6 +433,17 @@ async def test_requests_that_begin_together_share_a_measurement_which_goes_with_
         assert len(now) == 1
         assert now.isdisjoint(before)
     assert not directory.exists()
+
+
+async def test_data_outside_of_the_module_to_which_a_link_leads_counts(tmp_path: Path) -> None:
+    root, data = written(tmp_path / "number", NUMBER), written(tmp_path / "data", {"number.txt": "1"})
+    (root / "testdata").symlink_to(data)
+    async with adapter_on(root) as adapter:
+        mutants = some((await discovered(adapter, "number.go"))[0], "5")
+        for text, wanted in (("1", Status.NO_COVERAGE), ("12345", Status.KILLED)):
+            (data / "number.txt").write_text(text)
+            results, _ = await results_of(adapter, mutants)
+            assert {result.status for result in results.values()} == {wanted}
 
 
 async def test_a_cancel_ends_an_endless_mutant_and_the_next_request_works(tmp_path: Path) -> None:
