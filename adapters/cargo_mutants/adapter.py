@@ -130,13 +130,17 @@ class CargoMutants:
 
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings`. None when packages come from elsewhere that Cargo.lock does not pin."""
-        from .cargo import compiler, is_pinned
+        from .cargo import compiler, configurations, is_pinned
 
         workspace = await self._command.workspace_root()
         if not await in_thread(is_pinned, workspace):
             return None
-        tool = (await self._command.output("--version")).splitlines()
-        return Surroundings({"cargo-mutants": tool, "rustc": await compiler(self._project.root)}, (workspace,))
+        values = {
+            "cargo-mutants": (await self._command.output("--version")).splitlines(),
+            "rustc": await compiler(self._project.root),
+            "cargo": [await in_thread(reading.digest, file) for file in configurations(workspace)],
+        }
+        return Surroundings(values, (workspace,))
 
     async def test_command(self) -> tuple[str, ...] | None:
         """Implement `HasTestCommand`: cargo tests the package of the directory that it is called in."""

@@ -16,7 +16,7 @@ from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
 from msp_bridge.toolkit import walk
 
-from .installation import CONFIGURATION, INSTALL, MANIFEST, cargo, search_path
+from .installation import CONFIGURATION, INSTALL, MANIFEST, cargo, home, search_path
 
 SUCCESS = frozenset({0, 2, 3})  # all caught; some missed; some timed out
 BASELINE_FAILED = 4
@@ -91,6 +91,12 @@ async def compiler(root: Path) -> list[str]:
         raise ToolError("there is no rustc on PATH, nor in ~/.cargo/bin", "install Rust from https://rustup.rs")
     async with ProcessTree.running([program, "-vV"], cwd=root) as tree:
         return (await tree.output()).decode("utf-8", "replace").splitlines()
+
+
+def configurations(workspace: Path) -> list[Path]:
+    """Where cargo's configuration outside of `workspace` may stand."""
+    directories = [home(), *(above / ".cargo" for above in workspace.parents)]
+    return [directory / name for directory in directories for name in ("config.toml", "config")]
 
 
 def is_pinned(workspace: Path) -> bool:

@@ -45,8 +45,7 @@ from msp_bridge.toolkit.slot import size_of
 from msp_bridge.toolkit.sync import Stopped
 
 from . import debug_information
-from .cargo import LOCK
-from .installation import home
+from .cargo import LOCK, configurations
 
 TARGET = "target"
 MAX_JOBS = 8  # above which cargo-mutants warns: each job is a cargo with many processes
@@ -98,18 +97,14 @@ class KeptCopies:
 
     def settings(self) -> Hashable:
         """Equal as long as the configuration of cargo and of cargo-mutants outside of the workspace is. Blocks."""
-        return tuple(reading.digest(file) for file in [*self._configurations(), self._configuration])
+        return tuple(reading.digest(file) for file in [*configurations(self._workspace), self._configuration])
 
     def profile(self, copy: Sandbox) -> Mapping[str, str | None]:
         """The variables by which cargo builds in `copy` without debug information, if it may. Blocks."""
         state = copy.digest, self.settings()
         if state != self._profile[0]:
-            self._profile = state, debug_information.without(copy.path, self._configurations())
+            self._profile = state, debug_information.without(copy.path, configurations(self._workspace))
         return self._profile[1]
-
-    def _configurations(self) -> list[Path]:
-        directories = [home(), *(above / ".cargo" for above in self._workspace.parents)]
-        return [directory / name for directory in directories for name in ("config.toml", "config")]
 
     async def aclose(self) -> None:
         """Let other bridges have them."""

@@ -80,7 +80,7 @@ class GoModule:
         return [f"-skip={only(failing)}"] if failing else []
 
     async def surroundings(self) -> Surroundings | None:
-        """Return the versions, the settings of go and of its workspace, and the directories outside of the module.
+        """Return versions, the settings of gremlins and go, its workspace, and the directories outside of the module.
 
         None if go can't name them.
         """
@@ -93,6 +93,7 @@ class GoModule:
         values = {
             "go": (await self.go.output("env", "GOVERSION", *SETTINGS)).decode().split("\n"),
             "go.work": await in_thread(reading.digest, listed.workspace) if listed.workspace else None,
+            "options": repr(self.listing.options),
             "gremlins": re.findall(r"^\t(?:mod|dep)\t.*", tool.decode(), re.MULTILINE),
         }
         return Surroundings(values, listed.outside)

@@ -129,14 +129,18 @@ class StrykerNet(LazyParts):
         """Implement `ReportsSurroundings`. None where the version of a package is a pattern."""
         if await in_thread(floats, self._project.root):
             return None
-        from .sandbox import ENVIRONMENT
+        from .sandbox import ENVIRONMENT, what_is_above
         from .sdk import sdk_version
 
         root, tool = str(self._project.root), StrykerNetPlan.make(self._project).installation
         stamp = "" if tool.stamp.startswith(root) else tool.stamp  # a manifest in the project counts by its content
-        return Surroundings(
-            {"sdk": await sdk_version(self._project.root, ENVIRONMENT), "tool": [str(tool).replace(root, "."), stamp]}
-        )
+        above = await in_thread(what_is_above, self._project.root.resolve())
+        values = {
+            "sdk": await sdk_version(self._project.root, ENVIRONMENT),
+            "tool": [str(tool).replace(root, "."), stamp],
+            "above": {name: content.decode("utf-8", "replace") for name, content in above.items()},
+        }
+        return Surroundings(values)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """The tool, where it will run, the SDK, and what tests the mutants. Builds nothing."""

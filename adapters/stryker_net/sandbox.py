@@ -115,7 +115,7 @@ class StrykerNetTestBed:
 
     def is_current(self) -> bool:
         """Whether nothing of the project was touched since the last `refresh`."""
-        return self._above == self._what_is_above() and self.sandbox.is_current()
+        return self._above == what_is_above(self.sandbox.source) and self.sandbox.is_current()
 
     def refresh(self, stop: Event) -> None:
         """Bring it up to date. Raises `ToolError` when there's no room, `Stopped` soon after `stop` is set."""
@@ -125,7 +125,7 @@ class StrykerNetTestBed:
         if self._has_artifacts():
             self.sandbox.overlaid.add(f"{ARTIFACTS}/")
         self.sandbox.refresh(stop)
-        self._above = self._what_is_above()
+        self._above = what_is_above(self.sandbox.source)
 
     def state(self) -> list[object]:
         """Everything that a preparation depends on here: equal as long as the project and what is built are the same.
@@ -217,16 +217,17 @@ class StrykerNetTestBed:
     def _has_artifacts(self) -> bool:
         return ARTIFACTS_OUTPUT in reading.text_or_empty(self.sandbox.source / "Directory.Build.props")
 
-    def _what_is_above(self) -> dict[str, bytes]:
-        """The nearest files above the project that have a meaning for it, by name."""
-        found = {}
-        for name, substitute in ABOVE.items():
-            places = (place / name for place in self.sandbox.source.parents)
-            nearest = next((file for file in places if file.is_file()), None)
-            content = nearest.read_bytes() if nearest is not None else substitute.encode()
-            if content:
-                found[name] = content
-        return found
+
+def what_is_above(source: Path) -> dict[str, bytes]:
+    """The nearest files above the project at `source` that have a meaning for it, by name. Blocks."""
+    found = {}
+    for name, substitute in ABOVE.items():
+        places = (place / name for place in source.parents)
+        nearest = next((file for file in places if file.is_file()), None)
+        content = nearest.read_bytes() if nearest is not None else substitute.encode()
+        if content:
+            found[name] = content
+    return found
 
 
 def _tests_in(directory: Path) -> list[Path]:

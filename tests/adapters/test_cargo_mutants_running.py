@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 from support.adapters import discovered, project_at, refusal, results_of
+from support.files import written
 from support.projects import copied
 from support.rust_trees import adapter_on, stand_in
 
@@ -154,6 +155,16 @@ async def test_a_run_without_a_mutant_is_made_again_when_what_it_depends_on_has_
             file.write("# echo changed" if changed != "programs/rustc" else "echo changed\n")
         assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
     assert runs_in_place(root) == {"build-0": [MEASURED, *runs]}
+
+
+@pytest.mark.parametrize("file", ["cargo-home/config.toml", ".cargo/config.toml"])
+async def test_no_verdict_is_reused_when_cargo_is_configured_otherwise(root: Path, file: str) -> None:
+    (root / "Cargo.lock").touch()
+    async with adapter_on(root) as adapter:
+        before = await adapter.surroundings()
+        assert before is not None
+        written(root.parent, {file: '[build]\nrustflags = ["--cfg", "strict"]\n'})
+        assert await adapter.surroundings() != before
 
 
 @pytest.mark.parametrize(

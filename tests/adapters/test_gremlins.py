@@ -477,6 +477,10 @@ async def test_what_verdicts_depend_on_are_versions_settings_and_modules_beside(
         assert any("go-gremlins" in line for line in first.values["gremlins"])
         monkeypatch.setenv("GOFLAGS", "-tags=other -buildvcs=false")
         assert await adapter.surroundings() != first
+        monkeypatch.delenv("GOFLAGS")
+        monkeypatch.setenv("GREMLINS_UNLEASH_TAGS", "strict")
+        await discovered(adapter, "price/price.go")
+        assert await adapter.surroundings() != first
     with (root / "go.mod").open("a", encoding="utf-8") as file:
         file.write("\nrequire example.test/beside v0.0.0\n\nreplace example.test/beside => ../beside\n")
     (root / "stock" / "needs_beside.go").write_text('package stock\n\nimport _ "example.test/beside"\n', "utf-8")

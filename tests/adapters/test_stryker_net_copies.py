@@ -138,7 +138,10 @@ async def test_what_lies_above_the_project_is_found_beside_the_copy(dotnet: Scri
         assert (home / "Directory.Build.props").read_text() == "<Project><!-- ours --></Project>"
         assert (home / "global.json").read_text() == "{}\n"
         assert (home / "nuget.config").exists()
+        before = await adapter.surroundings()
+        assert before is not None
         (root.parent / "nuget.config").unlink()
+        assert await adapter.surroundings() != before
         await discovered(adapter)
         assert not (home / "nuget.config").exists()
     assert len(dotnet.runs) == 2
