@@ -112,18 +112,23 @@ async def test_what_a_mutant_leaves_in_the_variables_of_modules_reaches_no_other
         "export function shout(word) {\n  calls += 1;\n  return word.length > 99 ? '' : word;\n}\n"
         "export function twice(number) {\n"
         "  if (!cache.has(number)) cache.set(number, number + number);\n  return cache.get(number);\n}\n"
+        "let last = 9;\nexport const next = () => ++last;\n"
+        "export function size(number) {\n"
+        "  if (!cache.has(-number)) cache.set(-number, number > 5 ? 'big' : 'small');\n  return cache.get(-number);\n}\n"
     )
     (root / "test/keep.spec.js").write_text(
-        "import assert from 'node:assert';\nimport { count, shout, twice } from '../lib/keep.js';\n"
+        "import assert from 'node:assert';\nimport { count, next, shout, size, twice } from '../lib/keep.js';\n"
         "describe('keep', () => {\n  before(() => assert.equal(count(), 0));\n"
         "  it('shouts', () => assert.equal(shout('a'), 'a'));\n});\n"
         "it('doubles', () => assert.equal(twice(3), 6));\n"
+        "it('sizes', () => assert.deepEqual([size(5), size(next())], ['small', 'big']));\n"
     )
     async with adapter_on(root) as adapter:
         results = await results_of(adapter, await discovered(adapter, "lib/keep.js"))
     found = {(each.mutant.location.start.line, each.mutant.replacement): each.status for each in results}
     assert found[5, "calls -= 1"] is found[6, "false"] is found[6, "word.length >= 99"] is Status.SURVIVED
     assert found[6, "true"] is found[6, "word.length <= 99"] is found[9, "number - number"] is Status.KILLED
+    assert found[15, "number >= 5"] is found[15, "true"] is Status.KILLED  # one of the two sizes is not cached
 
 
 async def test_a_change_that_comes_late_is_not_the_next_mutants(tmp_path: Path) -> None:

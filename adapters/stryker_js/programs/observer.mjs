@@ -162,7 +162,7 @@ async function mutantRun(runner, task, input, loadsTests) {
     used.set(runner, { ...options });
     if (changed.delete(runner)) await runner.recover();
     let result = await timed(options);
-    const isDoubtful = result.changed?.length > 0 || result.unreached;
+    const isDoubtful = result.changed?.length > 0 || result.skipped;
     if (!result.wasFirst && (isDoubtful || (loadsTests && (await failsWithoutMutant(runner, options, result))))) {
       await runner.recover();
       result = await timed(options);

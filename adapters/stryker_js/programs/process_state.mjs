@@ -14,9 +14,9 @@
 //   the new process: a change may come late, by a timer of the mutant before, and then the verdict is not its own.
 //
 // The variables of modules, and objects that only the project knows, can't be compared. Two signs show that an earlier run
-// has changed them: a mutant survives whose code did not run, though its tests ran it in the dry run (a cache has its
-// values), or the tests that have killed a mutant fail without it, too (a counter goes on). Such a mutant is tested again in
-// a new process. What is not seen: a mutant that survives as its code runs, and the state of an earlier run hides it.
+// has changed them: a mutant survives whose code ran less often than in the dry run (a cache has its values), or the tests
+// that have killed a mutant fail without it, too (a counter goes on). Such a mutant is tested again in a new process. What
+// is not seen: a mutant that survives as its code runs as often, and the state of an earlier run hides it.
 
 import childProcess from 'node:child_process';
 import fs from 'node:fs';
@@ -34,6 +34,7 @@ export const keepsTestsLoaded = ({ testRunner, maxTestRunnerReuse }) => KEEP_TES
 
 const NO_TEST = 'msp-bridge: the name of no test';
 const NO_MUTANT = '-1';
+const HIT_LIMIT_FACTOR = 100; // StrykerJS's `hitLimit` is so many times the runs of the mutant's code in the dry run
 
 // No mutant is active, not while the files of the tests are loaded either, as in the first run of the tests.
 function withoutMutant(options) {
@@ -174,8 +175,8 @@ function observe({ prototype }) {
     isFirst = false;
     const result = await mutantRun.call(this, options);
     await settled();
-    const unreached = result.status === 'survived' && options.hitLimit > 0 && globalThis.__stryker__?.hitCount === 0;
-    return { ...result, wasFirst, unreached, changed: changesSince(noted).filter((name) => !expected.includes(name)) };
+    const skipped = result.status === 'survived' && globalThis.__stryker__?.hitCount * HIT_LIMIT_FACTOR < options.hitLimit;
+    return { ...result, wasFirst, skipped, changed: changesSince(noted).filter((name) => !expected.includes(name)) };
   };
 }
 
