@@ -196,11 +196,24 @@ def test_a_function_whose_copy_would_keep_its_code_is_refused(module, changes):
     assert module.plain(3, 1) == module.copy(3, 1) == 4
 
 
-def test_a_function_that_something_knows_by_its_code_is_refused(module):
-    known = weakref.WeakKeyDictionary({module.plain.__code__: "protected"})
+@pytest.mark.parametrize(
+    "hold", [lambda code: weakref.WeakKeyDictionary({code: "protected"}), lambda code: {code: "known"}]
+)
+def test_a_function_that_something_knows_by_its_code_is_refused(module, hold):
+    known = hold(module.plain.__code__)
     with pytest.raises(NotLive, match="by its code"):
         put_into(module, "a + b", "a - b")
     assert module.plain.__code__ in known
+
+
+def test_the_code_around_a_function_may_be_alive(module):
+    """That of its module, with the exception that a module keeps of an import that has failed."""
+    kept = "try:\n    raise ImportError\nexcept ImportError as error:\n    kept = error\n"
+    exec(compile(MODULE + kept, str(module.__file__), "exec", dont_inherit=True), module.__dict__)
+    put_into(module, "a + b", "a - b")
+    inner = module.outer(3)
+    put_into(module, "a - b", "a + b")
+    assert (module.plain(3, 1), inner(1)) == (2, 4)
 
 
 def test_only_the_statement_around_the_mutant_is_compiled():

@@ -135,6 +135,11 @@ class MonitoredFunctions:
         return found if own else None
 
 
+def holds_code(plan: TargetPlan) -> bool:
+    """Whether the trace of the tests of `plan` keeps all code alive."""
+    return plan.dependencies and monitoring is None
+
+
 def with_dependencies(report: Report, trace: DependencyTrace | None) -> Report:
     """Add the dependencies of the process to the report of its job, if they are noted."""
     return report if trace is None else {**report, "ran": trace.report()}

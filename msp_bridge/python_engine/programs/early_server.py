@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from .channel import TargetPlan
+from .dependencies import holds_code
 from .imports import ImportTrace
 from .live_code import LiveFunctions, Segment, put
 from .live_server import facts_of, relative
@@ -46,7 +47,7 @@ class Early:
     def facts(self, plan: TargetPlan) -> Started:
         """Facts of the sources that are loaded; once."""
         names = frozenset(plan.filenames)
-        self._functions = LiveFunctions(names)
+        self._functions = LiveFunctions(names, holds_code=holds_code(plan))
         self._trace.stop(self._functions)
         loaded = loaded_files(names) | self._trace.files | self._trace.read
         return {"files": facts_of(plan, self._functions, self._trace, loaded), "before": self._collected}

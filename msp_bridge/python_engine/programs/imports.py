@@ -154,7 +154,8 @@ class ImportTrace:
 
     def __init__(self, filenames: frozenset[str]) -> None:
         self._filenames = filenames
-        self._called: dict[tuple[str, Key], types.CodeType] = {}
+        self.files: set[str] = set()  # names of the files whose code was executed, also files that are no module
+        self._called: dict[tuple[str, Key], Sequence[str]] = {}  # with the names in its code
         self._executed: list[tuple[str, types.CodeType]] = []  # their functions may be gone, or have other code
         self.read: set[str] = set()  # files whose source was asked for: a decorator may have inspected it
         self.lost = monitoring is None and not is_known()  # nobody can say what was called
@@ -167,7 +168,7 @@ class ImportTrace:
     def start(self) -> None:
         """Begin, in all threads."""
         self._shared, self._random = _shared_with_forks(files=True), random.getstate()
-        watch_executions(self._filenames, lambda name, code: self._executed.append((name, code)))
+        watch_executions(self._filenames, self._note_executed)
         self._reads.begin()
         sys.addaudithook(self._audit)
         if monitoring is not None:
@@ -186,12 +187,8 @@ class ImportTrace:
         elif not self.lost:
             found = [(name, each) for name, code in self._executed for each in all_nested(code)]
             found += [(name, code) for name in self._filenames for code in functions.codes(name)]
-            self._called.update({(name, key(code)): code for name, code in found if has_run(code)})
-
-    @property
-    def files(self) -> set[str]:
-        """Names of the files whose code was executed, also files that are no module."""
-        return {name for name, _ in self._executed}
+            self._called.update({(name, key(code)): code.co_names for name, code in found if has_run(code)})
+        self._executed.clear()  # who else holds the code of a function is of interest from now on
 
     def is_forkable(self) -> bool:
         """Whether each fork of this process is as good as a process that begins now and does the same.
@@ -206,7 +203,7 @@ class ImportTrace:
             return "the project starts threads when it is imported"
         if self._shares(files=False):
             return "the project opens a connection, shares memory or starts a process when it is imported"
-        if any(not OF_PROCESS.isdisjoint(code.co_names) for code in self._called.values()):
+        if any(not OF_PROCESS.isdisjoint(names) for names in self._called.values()):
             return "the project asks for the number of its process, or to be called in forks, when it is imported"
         if self.lost:
             return "this Python does not say which functions were called when the project was imported"
@@ -225,7 +222,7 @@ class ImportTrace:
     def has_met_nothing(self) -> bool:
         """Whether nothing of the files has been imported or read so far, nor has a process been started that may."""
         started = self._has_started or any(name.startswith(WAYS) for name in sys.modules)
-        return not (started or self._executed or self.read or loaded_files(self._filenames))
+        return not (started or self.files or self.read or loaded_files(self._filenames))
 
     def ran(self, files: Collection[str]) -> int:
         """How many functions of `files` have been called so far; 0 where nobody can say it."""
@@ -238,6 +235,11 @@ class ImportTrace:
         """The functions of the file that were called."""
         return sorted(found for name, found in self._called if name == filename)
 
+    def _note_executed(self, name: str, code: types.CodeType) -> None:
+        if self._is_on:
+            self.files.add(name)
+            self._executed.append((name, code))
+
     def _note(self, path: str) -> None:
         if self._is_on:
             self.read.update(name for name in self._filenames if os.path.realpath(name) == os.sep + path)
@@ -249,7 +251,7 @@ class ImportTrace:
 
     def _start(self, code: types.CodeType, _offset: int) -> object:
         if code.co_filename in self._filenames:
-            self._called[code.co_filename, key(code)] = code
+            self._called[code.co_filename, key(code)] = code.co_names
         return monitoring.DISABLE
 
 

@@ -23,12 +23,13 @@ rule. A mutant goes to a fresh process, with the mutated file on the disk, if
 5. no live function has the old code: compiled by something else (pytest's assertion rewriting of a plug-in, an import
    hook, a decorator), or already freed. Old and new are compared by content *and* position, never by name alone. One
    that has other code at this position is a copy under another name, or changed, such as a decorator makes;
-6. something holds a weak reference to the old code: it knows the function by that, and would not know the new one;
+6. something else holds the old code, by a weak reference or not: it knows the function by that, and would not know the
+   new one, or runs it;
 7. the source of the file was read as text before the fork (`text_reads`): `inspect.getsource` in a decorator, for one.
 
 1, 2 are known from the text (`CodeChange`), 3 to 7 from the process that holds the imported project
 (`LiveFunctions.facts`), so the scheduler decides before it forks. The child checks again before it swaps, and refuses
-(`NotLive`); it alone sees copies and weak references.
+(`NotLive`); it alone sees copies and who else holds a code.
 
 What remains. Code that inspected the *code object* of a function at import (`dis`, a compiler such as numba's) has seen
 the original. Nothing shows that; such projects set `isolate = "fresh"`.
@@ -48,8 +49,10 @@ from __future__ import annotations
 import gc
 import sys
 import types
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from sys import getrefcount
 from typing import Any, NamedTuple
 from weakref import getweakrefcount
 
@@ -252,8 +255,12 @@ def why_not_live(found: Iterable[Pair]) -> str | None:
 class LiveFunctions:
     """The functions of some files that are alive in this process, and what of their code is in use."""
 
-    def __init__(self, filenames: frozenset[str]) -> None:
-        """Looks at every object, and unfreezes them first: `gc.freeze`, of the engine or a project, hides them."""
+    def __init__(self, filenames: frozenset[str], *, holds_code: bool = False) -> None:
+        """Looks at every object, and unfreezes them first: `gc.freeze`, of the engine or a project, hides them.
+
+        `holds_code`: the engine itself holds the code of all functions (`CodeRuns`), so who else does is not known.
+        """
+        self._holds_code = holds_code
         self._functions: dict[str, dict[Key, list[types.FunctionType]]] = {}
         self._suspended: dict[str, set[Key]] = {}
         self._classes: dict[tuple[str, Key], list[type]] = {}  # with a place: see `class_bodies`
@@ -307,12 +314,32 @@ class LiveFunctions:
         lines = {pair.old.co_firstlineno for pair in pairs(old, new) if pair.old.co_flags & FUNCTION}
         codes = [code for code in all_nested(old) if code.co_firstlineno in lines]
         found = {id(function): function for code in codes for function in self.having(code)}
-        if any(getweakrefcount(function.__code__) for function in found.values()):
-            raise NotLive("something knows a function by its code")
         table = self._functions.get(old.co_filename, {})
         alive = [id(function) for (_, line), group in table.items() if line in lines for function in group]
         if not found.keys() >= set(alive):
             raise NotLive("a live function has other code than its source")
+        if any(map(self._is_held, codes)):
+            raise NotLive("something knows a function by its code")
+
+    def _is_held(self, old: types.CodeType) -> bool:
+        """Whether anything refers to live code but its functions and the code around it."""
+        functions = self.having(old)
+        times = Counter(id(function.__code__) for function in functions)
+        for function in {id(function.__code__): function for function in functions}.values():
+            if getweakrefcount(function.__code__):
+                return True
+            others = getrefcount(function.__code__) - 1 - times[id(function.__code__)]
+            if others and not self._holds_code and others > self._times_around(function.__code__):
+                return True
+        return False
+
+    def _times_around(self, code: types.CodeType) -> int:
+        """The number of code objects that are alive and have `code` nested in them.
+
+        That of a module has a function, too, and both are alive with the traceback of an exception.
+        """
+        around = (each.co_consts for each in self.codes(code.co_filename))
+        return sum(any(constant is code for constant in constants) for constants in around)
 
     def given(self, old: types.CodeType, new: types.CodeType) -> Iterator[tuple[types.FunctionType, types.CodeType]]:
         """Every function of the one code object, and of none that is nested in it, each with the other code."""

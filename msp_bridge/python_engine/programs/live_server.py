@@ -23,7 +23,7 @@ import pytest
 from ...isolation import descendants
 from .baseline import file_of
 from .channel import Channel, TargetPlan
-from .dependencies import DependencyTrace, with_dependencies
+from .dependencies import DependencyTrace, holds_code, with_dependencies
 from .fork_server import ForkServer
 from .import_effects import imported
 from .imports import CallingFile, ImportTrace, monitoring
@@ -114,7 +114,7 @@ class Live:
         if session.testsfailed or not self._tests.items:
             return None
         filenames = frozenset(self._plan.filenames)
-        self._functions = LiveFunctions(filenames)
+        self._functions = LiveFunctions(filenames, holds_code=holds_code(self._plan))
         self.calling.begins("")
         self.trace.stop(self._functions)
         self._loaded = loaded_files(filenames) | self.trace.files
