@@ -23,7 +23,7 @@ def of_tests(answer: Summary) -> Iterator[Notice]:
         longest = max(answer["starting"], key=answer["starting"].__getitem__)
         one = len(answer["starting"]) == 1
         named = f"({longest}) takes" if one else f"(such as {longest}) take"
-        who = f"{counted(len(answer['starting']), 'test')} with Python processes {named}"
+        who = f"{counted(len(answer['starting']), 'test')} with Python processes or tracing functions {named}"
         why = "what runs in them is not seen: leave out tests that others make up for"
         yield Remark(f"{who} {seconds:.0f} s for each mutant that no other test kills; {why}")
 

@@ -57,7 +57,7 @@ print(found)
 HIDES = [
     "import subprocess; subprocess.run([sys.executable, '-c', 'import shop'], check=True)",
     "import os; os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)",
-    *(["sys.monitoring.free_tool_id(3)"] if sys.version_info >= (3, 12) else []),
+    *(["sys.setprofile(None)", "sys.monitoring.free_tool_id(3)"] if sys.version_info >= (3, 12) else []),
 ]
 
 

@@ -130,3 +130,30 @@ async def test_what_a_program_runs_that_is_started_in_another_way_is_tested(tmp_
     files = {"pkg/check.py": check, "Makefile": b"check:\n\tpython -m pkg.check\n", FIRST: test, SECOND: b""}
     async with Trial.of({**FILES, **files}, tmp_path) as trial:
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_process",))}
+
+
+TRACED = b"""import sys
+
+from pkg.calc import compute
+
+FOUND = []
+
+
+def call(*_):
+    if not FOUND:
+        FOUND.append(compute(2))
+
+
+def test_it():
+    SET
+    assert FOUND == [6]
+"""
+
+
+@pytest.mark.parametrize(
+    "set_it", ["sys.setprofile(call), sys.setprofile(None)", "sys.addaudithook(call), open('x', 'w')"]
+)
+async def test_what_the_interpreter_calls_for_each_event_is_tested(tmp_path: Path, set_it: str) -> None:
+    """From Python 3.12 on, `sys.monitoring` says nothing of it."""
+    async with Trial.of({**FILES, FIRST: TRACED.replace(b"SET", set_it.encode()), SECOND: b""}, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_it",))}

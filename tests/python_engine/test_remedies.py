@@ -64,9 +64,13 @@ NOTHING: Any = {"unsteady": [], "always_fresh": None, "fork_unsafe": [], "starti
 def test_tests_that_start_processes_are_named_when_they_make_every_survivor_slow() -> None:
     assert not [*of_tests(NOTHING | {"starting": {"test_a": 4.8}})]
     [remark] = of_tests(NOTHING | {"starting": {"test_a": 1.5, "test_b": 4.2}})
-    assert str(remark).startswith("2 tests with Python processes (such as test_b) take 6 s for each mutant")
+    assert str(remark).startswith(
+        "2 tests with Python processes or tracing functions (such as test_b) take 6 s for each mutant"
+    )
     [remark] = of_tests(NOTHING | {"starting": {"test_a": 21.0}})
-    assert str(remark).startswith("1 test with Python processes (test_a) takes 21 s for each mutant")
+    assert str(remark).startswith(
+        "1 test with Python processes or tracing functions (test_a) takes 21 s for each mutant"
+    )
 
 
 def test_each_cause_has_a_remark() -> None:

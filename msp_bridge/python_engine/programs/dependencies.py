@@ -33,6 +33,7 @@ from .loaded_modules import module_files
 from .messages import Ran, Report, Trace
 from .process_starts import note_starts
 from .text_reads import TextReads
+from .unseen_calls import note_unseen_calls
 
 TOOL = 3  # of sys.monitoring: another one than that of line coverage
 NAME = "msp-bridge dependencies"
@@ -67,6 +68,7 @@ class DependencyTrace:
         self._hidden = any(file and "site-packages" not in file and self._is_ours(file) for file in files)
         self._texts.begin()
         note_starts(self._hide)
+        note_unseen_calls(self._hide)
         self._functions = CodeRuns(self._is_ours) if monitoring is None else MonitoredFunctions()
 
     def renew(self) -> None:

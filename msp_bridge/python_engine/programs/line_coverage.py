@@ -17,8 +17,8 @@ so no namespace shows it.
 Beside the lines stands the number `TEXT` for each file that the test reads, and each directory that it lists
 (`text_reads`).
 
-What nobody sees: code in processes that a test starts. So such a test runs the line `TEXT` of `PROCESSES`, which is no
-file, and is a candidate for every mutant.
+What nobody sees: code in processes that a test starts, and in functions that trace (`unseen_calls`). So such a test
+runs the line `TEXT` of `PROCESSES`, which is no file, and is a candidate for every mutant.
 Files that are imported by the tests themselves are noted from their import on (`late_imports`). What a fixture of a
 wider scope runs counts for every test that uses it, not only for the first.
 """
@@ -44,6 +44,7 @@ from .live_code import FUNCTION, LiveFunctions, all_nested, in_pairs
 from .own_paths import PATHS
 from .process_starts import PROCESSES, note_starts
 from .text_reads import TEXT, TextReads
+from .unseen_calls import note_unseen_calls
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SHELLS = {"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "tcsh", "zsh"}
@@ -253,6 +254,7 @@ class TestCoverage:
         TextReads(*roots, note=note, hide=note).begin()
         lines.begin()
         lines.again()
+        note_unseen_calls(note)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-PROCESSES = "<processes>"  # stands among the files: a test that has read it has started processes that nobody sees
+PROCESSES = "<processes>"  # stands among the files: a test that has read it has run what nobody sees, such as a process
 PROCESS = "multiprocessing.process"
 WAYS = "multiprocessing.popen_"
 STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}  # audit events
