@@ -163,6 +163,14 @@ def test_calls_in_threads_and_of_functions_that_are_gone_are_noted():
     assert {name for name, _ in trace.called(FILE)} == {"<module>", "gone", "in_thread"}
 
 
+def test_an_import_that_has_python_call_what_is_not_noted_is_told():
+    trace = ImportTrace(frozenset())
+    trace.start()
+    sys.setprofile(None)
+    trace.stop(LiveFunctions(frozenset()))
+    assert ("profiles" in (trace.why_fresh() or "")) == (monitoring is not None)
+
+
 def test_calls_before_the_fork_are_noted(module):
     trace = ImportTrace(frozenset([FILE]))
     trace.start()

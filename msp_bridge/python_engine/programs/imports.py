@@ -30,6 +30,7 @@ from .own_clock import Clock
 from .own_paths import PATHS
 from .process_starts import STARTS, WAYS
 from .text_reads import TextReads
+from .unseen_calls import note_unseen_calls
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
 OF_PROCESS = {"getpid", "register_at_fork"}  # names in code that does something else in a fork
@@ -161,6 +162,7 @@ class ImportTrace:
         self.lost = monitoring is None and not is_known()  # nobody can say what was called
         self.made: set[str] = set()  # paths of what was opened to be written to, and the like
         self._is_on, self._has_started = True, False  # a process
+        self._calls_unseen = False
         self._shared: set[object] = set()  # when it began
         self._random: object = None  # likewise
         self._reads = TextReads(os.sep, note=self._note, hide=lambda: None)
@@ -171,6 +173,7 @@ class ImportTrace:
         watch_executions(self._filenames, self._note_executed)
         self._reads.begin()
         sys.addaudithook(self._audit)
+        note_unseen_calls(self._note_unseen_calls)
         if monitoring is not None:
             monitoring.use_tool_id(TOOL, "msp-bridge")
             monitoring.register_callback(TOOL, monitoring.events.PY_START, self._start)
@@ -199,6 +202,8 @@ class ImportTrace:
 
     def why_fresh(self) -> str | None:
         """Why no fork of this process is as good as one that begins now; None: it may be."""
+        if self._calls_unseen:
+            return "the project traces, profiles or audits what runs when it is imported"
         if threading.active_count() > 1:  # a fork has none of them
             return "the project starts threads when it is imported"
         if self._shares(files=False):
@@ -234,6 +239,9 @@ class ImportTrace:
     def called(self, filename: str) -> list[Key]:
         """The functions of the file that were called."""
         return sorted(found for name, found in self._called if name == filename)
+
+    def _note_unseen_calls(self) -> None:
+        self._calls_unseen |= self._is_on
 
     def _note_executed(self, name: str, code: types.CodeType) -> None:
         if self._is_on:
