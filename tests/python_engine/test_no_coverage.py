@@ -132,6 +132,24 @@ async def test_what_a_program_runs_that_is_started_in_another_way_is_tested(tmp_
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_process",))}
 
 
+INTERPRETER = b"""try:
+    import _interpreters as interpreters
+except ImportError:  # before Python 3.13
+    import _xxsubinterpreters as interpreters
+
+CODE = "import sys; sys.path.insert(0, '.'); from pkg.calc import compute; assert compute(2) == 6"
+
+
+def test_it():
+    assert interpreters.run_string(interpreters.create(), CODE) is None
+"""
+
+
+async def test_what_another_interpreter_runs_in_the_same_process_is_tested(tmp_path: Path) -> None:
+    async with Trial.of({**FILES, FIRST: INTERPRETER, SECOND: b""}, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_it",))}
+
+
 TRACED = b"""import sys
 
 from pkg.calc import compute

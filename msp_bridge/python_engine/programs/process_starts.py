@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 PROCESSES = "<processes>"  # stands among the files: a test that has read it has run what nobody sees, such as a process
 PROCESS = "multiprocessing.process"
 WAYS = "multiprocessing.popen_"
-STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}  # audit events
+INTERPRETERS = "_interpreters"  # from Python 3.13, which has no event for a new one
+PROGRAMS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}  # audit events
+STARTS = {*PROGRAMS, "cpython.PyInterpreterState_New"}  # an interpreter in this process imports all anew, unseen
 
 
 def note_starts(
@@ -36,6 +38,24 @@ def note_starts(
     sys.addaudithook(audit)
     os.register_at_fork(before=note)
     _note_multiprocessing(note)
+    _note_interpreters(note)
+
+
+def _note_interpreters(note: Callable[[], None]) -> None:
+    """Call `note` whenever an interpreter is made where no event says it, or what makes them is imported."""
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "import" and arguments[0] == INTERPRETERS:
+            note()
+
+    def created(*arguments: Any, **named: Any) -> Any:
+        note()
+        return create(*arguments, **named)
+
+    sys.addaudithook(audit)
+    if interpreters := cast(Any, sys.modules.get(INTERPRETERS)):
+        create = interpreters.create
+        interpreters.create = created
 
 
 def _note_multiprocessing(note: Callable[[], None]) -> None:
