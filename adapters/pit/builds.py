@@ -22,7 +22,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from msp_bridge.adapter import Project, ToolError
+from msp_bridge.adapter import ConfigurationError, Project, ToolError
 from msp_bridge.concurrency import in_thread, shields
 from msp_bridge.toolkit import Sandbox, WarmSandbox, walk
 from msp_bridge.toolkit.kept_answers import KeptAnswers
@@ -34,6 +34,7 @@ from .testers import World
 from .tool import Tools
 
 POM, EFFECTIVE_POM = "pom.xml", "effective-pom.xml"
+QUOTATION_MARKS = frozenset("'\"")  # from 1.19 on its JVMs, which read their class path from a file, find nothing there
 TARGET = "target"  # the directory that Maven builds in, as long as no pom says otherwise
 
 
@@ -108,7 +109,8 @@ class Builds:
 
     def __init__(self, project: Project, version: str | None) -> None:
         self._root = project.root.resolve()
-        self._claim = partial(Sandbox.claim, project.cache, self._root, left_out=frozenset({TARGET}))
+        self._cache = project.cache
+        self._claim = partial(Sandbox.claim, self._cache, self._root, left_out=frozenset({TARGET}))
         self._version = version
         self._tools, self._answers = Tools(project.cache / "pit"), KeptAnswers.of(project.cache)
         self._copies: list[_Copy] = []  # the last one is as the files were when they were last seen
@@ -143,6 +145,9 @@ class Builds:
         return copy.warm
 
     async def _claimed(self) -> _Copy:
+        if not QUOTATION_MARKS.isdisjoint(str(self._cache)):
+            problem = f"PIT finds no tests through {self._cache}, whose name has a quotation mark"
+            raise ConfigurationError(problem, "set MSP_BRIDGE_CACHE to a directory without one")
         await in_thread(lambda: self._copies.append(_Copy(WarmSandbox(self._claim()))))
         return self._copies[-1]
 

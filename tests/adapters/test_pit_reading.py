@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.pit import Pit
+from msp_bridge.adapters.pit.builds import Builds
 from msp_bridge.adapters.pit.configuration import ModuleConfiguration, configurations
 from msp_bridge.adapters.pit.host import settings
 from msp_bridge.adapters.pit.kept import KeptCoverage, surroundings
@@ -393,3 +394,10 @@ def test_a_module_belongs_to_the_project_around_it(tmp_path: Path) -> None:
     assert Pit.detect(Project(root=tmp_path / "sub", cache=tmp_path / "cache", nested=True)) is None
     with pytest.raises(ConfigurationError, match=r"pit.version is 1.25"):
         Pit.detect(Project(root=tmp_path, cache=tmp_path / "cache", settings={"version": 1.25}))
+
+
+async def test_a_cache_through_which_pit_finds_no_tests_is_refused(tmp_path: Path) -> None:
+    builds = Builds(Project(root=tmp_path, cache=tmp_path / "o'brien"), None)
+    with pytest.raises(ConfigurationError, match="o'brien, whose name has a quotation mark"):
+        async with builds.current():
+            pass
