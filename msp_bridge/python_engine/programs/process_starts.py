@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -18,8 +18,15 @@ PROCESSES = "<processes>"  # stands among the files: a test that has read it has
 PROCESS = "multiprocessing.process"
 WAYS = "multiprocessing.popen_"
 INTERPRETERS = "_interpreters"  # from Python 3.13, which has no event for a new one
-PROGRAMS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}  # audit events
-STARTS = {*PROGRAMS, "cpython.PyInterpreterState_New"}  # an interpreter in this process imports all anew, unseen
+STARTS = {  # audit events; an interpreter in this process, too, imports all anew, unseen
+    "cpython.PyInterpreterState_New",
+    "os.exec",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "os.system",
+    "subprocess.Popen",
+}
 
 
 def note_starts(
@@ -32,30 +39,25 @@ def note_starts(
     """
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in STARTS and concerns(event, arguments):
+        imports_interpreters = event == "import" and arguments[0] == INTERPRETERS
+        if imports_interpreters or (event in STARTS and concerns(event, arguments)):
             note()
 
     sys.addaudithook(audit)
     os.register_at_fork(before=note)
     _note_multiprocessing(note)
-    _note_interpreters(note)
+    if INTERPRETERS in sys.modules:
+        _watch_interpreters(sys.modules[INTERPRETERS], note)
 
 
-def _note_interpreters(note: Callable[[], None]) -> None:
-    """Call `note` whenever an interpreter is made where no event says it, or what makes them is imported."""
-
-    def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "import" and arguments[0] == INTERPRETERS:
-            note()
+def _watch_interpreters(interpreters: Any, note: Callable[[], None]) -> None:
+    create = interpreters.create
 
     def created(*arguments: Any, **named: Any) -> Any:
         note()
         return create(*arguments, **named)
 
-    sys.addaudithook(audit)
-    if interpreters := cast(Any, sys.modules.get(INTERPRETERS)):
-        create = interpreters.create
-        interpreters.create = created
+    interpreters.create = created
 
 
 def _note_multiprocessing(note: Callable[[], None]) -> None:
