@@ -147,7 +147,9 @@ class Builds:
     async def _claimed(self) -> _Copy:
         if not QUOTATION_MARKS.isdisjoint(str(self._cache)):
             problem = f"PIT finds no tests through {self._cache}, whose name has a quotation mark"
-            raise ConfigurationError(problem, "set MSP_BRIDGE_CACHE to a directory without one")
+            is_ours = QUOTATION_MARKS.isdisjoint(self._root.name)  # else the cache has it from there
+            remedy = "set MSP_BRIDGE_CACHE to a directory without one" if is_ours else f"rename {self._root}"
+            raise ConfigurationError(problem, remedy)
         await in_thread(lambda: self._copies.append(_Copy(WarmSandbox(self._claim()))))
         return self._copies[-1]
 

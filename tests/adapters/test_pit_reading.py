@@ -396,8 +396,10 @@ def test_a_module_belongs_to_the_project_around_it(tmp_path: Path) -> None:
         Pit.detect(Project(root=tmp_path, cache=tmp_path / "cache", settings={"version": 1.25}))
 
 
-async def test_a_cache_through_which_pit_finds_no_tests_is_refused(tmp_path: Path) -> None:
-    builds = Builds(Project(root=tmp_path, cache=tmp_path / "o'brien"), None)
-    with pytest.raises(ConfigurationError, match="o'brien, whose name has a quotation mark"):
+@pytest.mark.parametrize(("root", "cache"), [("shop", "o'brien"), ("bob's", "bob's-1a2b")])
+async def test_a_cache_through_which_pit_finds_no_tests_is_refused(tmp_path: Path, root: str, cache: str) -> None:
+    builds = Builds(Project(root=tmp_path / root, cache=tmp_path / cache), None)
+    remedy = "set MSP_BRIDGE_CACHE to" if root == "shop" else f"rename {tmp_path / root}"
+    with pytest.raises(ConfigurationError, match=f"{cache}, whose name has a quotation mark: {remedy}"):
         async with builds.current():
             pass
