@@ -20,7 +20,8 @@ import ast
 import builtins
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from .imports import is_of_environment, is_of_python
@@ -116,7 +117,8 @@ def _root(node: ast.expr) -> ast.expr:
 
 def imported(place: str, sources: Collection[str], tests: Collection[str]) -> dict[str, list[str]]:
     """The `CLASSES` and the `MODULES` that this process has imported: see above. `tests` are the files of tests."""
-    found = {name: _origin(name, file, os.path.realpath(place)) for name, file in module_files().items()}
+    root, of_environment = os.path.realpath(place), cache(is_of_environment)  # many modules are in few directories
+    found = {name: _origin(name, file, root, of_environment) for name, file in module_files().items()}
     others = {name for name, origin in found.items() if origin in sources or not (origin in PURE or _is_file(origin))}
     classes = {
         f"{origin}:{_of(each, '__qualname__')}"
@@ -127,9 +129,9 @@ def imported(place: str, sources: Collection[str], tests: Collection[str]) -> di
     return {CLASSES: sorted(classes), MODULES: sorted({*found.values()} - PURE - {*tests})}
 
 
-def _origin(name: str, file: str | None, place: str) -> str:
+def _origin(name: str, file: str | None, place: str, of_environment: Callable[[str], bool]) -> str:
     """The path of a module's file, where it is one of the project; else its package."""
-    if file is None or is_of_environment(directory := os.path.dirname(file)):
+    if file is None or of_environment(directory := os.path.dirname(file)):
         return "sys" if file is not None and is_of_python(directory) else name.partition(".")[0]
     path = os.path.relpath(os.path.realpath(file), place).replace(os.sep, "/")
     return name.partition(".")[0] if path.startswith("../") else path

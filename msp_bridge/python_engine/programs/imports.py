@@ -34,6 +34,8 @@ from .unseen_calls import note_unseen_calls
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
 OF_PROCESS = {"getpid", "register_at_fork"}  # names in code that does something else in a fork
+OF_PYTHON = frozenset(os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
+ARCHIVE = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
 LOOKS_S = 0.05  # that looking for the file of `CallingFile` may take
 TOOL = 4  # of sys.monitoring: none of the ids that it reserves for debuggers, coverage, profilers and optimizers
 
@@ -113,9 +115,7 @@ def is_of_environment(path: str) -> bool:
 
 def is_of_python(path: str) -> bool:
     """Whether a directory, or archive, is one of the interpreter's own modules."""
-    own = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
-    archive = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
-    return path in own or os.path.dirname(path) in own or os.path.basename(path) == archive
+    return path in OF_PYTHON or os.path.dirname(path) in OF_PYTHON or os.path.basename(path) == ARCHIVE
 
 
 def _editable_mappings() -> list[dict[str, str]]:
