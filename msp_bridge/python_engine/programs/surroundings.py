@@ -30,10 +30,10 @@ def surroundings(root: str) -> dict[str, Any]:
     """`values` are for comparing; `trees` are directories outside of `root` whose modules can be imported."""
     packages, trees, files = [], set(), {}
     for found in distributions():
-        name = found.metadata["Name"] if found.metadata else None
-        if name:
+        metadata = found.metadata  # it is parsed each time
+        if metadata and (name := metadata["Name"]):
             origin, tree = _origin(found, root)
-            packages.append([name, found.version, origin, _digest(found.read_text("entry_points.txt") or "")])
+            packages.append([name, metadata["Version"], origin, _digest(found.read_text("entry_points.txt") or "")])
             trees.update(tree)
     for path in sys.path:
         real = os.path.realpath(path)
