@@ -4,8 +4,6 @@ import contextlib
 import json
 import logging
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -327,6 +325,6 @@ async def test_what_a_mutant_did_to_its_copy_is_undone_for_the_next_request(tmp_
 
 async def test_a_program_in_the_projects_environment_is_called_where_it_is(tmp_path: Path) -> None:
     root = plain(tmp_path / "project", "x = 1\n", "import m; assert m.x == 1\n", command="venv/bin/python tests.py")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / "venv"], check=True)
+    environment(root / "venv")
     async with adapter_on(root) as adapter:
         assert {result.status for result in await results_of(adapter, await discovered(adapter))} == {KILLED}

@@ -1,9 +1,8 @@
 """Environments: virtual environments of a test's own, in which a tool is missing, old, or broken in some way."""
 
 import os
-import subprocess
-import sys
 import sysconfig
+import venv
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +13,7 @@ OURS = sysconfig.get_path("purelib")
 
 def environment(directory: Path, files: Mapping[str, str] | None = None, **versions: str) -> Path:
     """The interpreter of a new environment with these `files` in its site-packages, and packages of these versions."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
+    venv.create(directory, symlinks=True)  # as `python -m venv --without-pip`
     (site,) = directory.glob("lib/python3*/site-packages")
     written(site, files or {})
     for name, version in versions.items():
