@@ -71,7 +71,7 @@ class Preparation:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._pool: SandboxPool[Sandbox, Process] = SandboxPool(
-            lambda: Sandbox.claim(project.cache.resolve(), project.root, "prepared")
+            lambda: Sandbox.claim(project.cache.resolve(), project.root, "prepared", compiled=".cs")
         )
         self._lease = contextlib.AsyncExitStack()
         self._bed: StrykerNetTestBed | None = None

@@ -28,6 +28,11 @@ class StrykerNetBaseline:
         known = [self.cases[test] for test in entry.covered_by if test in self.cases] or self.cases.values()
         return tuple(case for case in known if not case.failed)
 
+    def beside(self, cases: Sequence[Case]) -> tuple[Case, ...]:
+        """All tests that share a process with `cases`, which are some of them, and pass without a mutant."""
+        sources = {case.source for case in cases}
+        return tuple(case for case in self.cases.values() if case.source in sources and not case.failed)
+
 
 @define(eq=False)
 class PreparedBase:
@@ -40,6 +45,7 @@ class PreparedBase:
     hosts: Hosts
     extra_s: float
     baseline: StrykerNetBaseline | None = None
+    pass_alone: set[str] = field(factory=set, init=False)  # names of tests that have killed a mutant
 
 
 @define(eq=False)

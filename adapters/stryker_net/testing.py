@@ -5,6 +5,10 @@ nothing beside it: another mutant may have taken the processor or the memory fro
 before, because the machine may be slower now than it was at the baseline: from that comes the second time-out. A mutant
 that has computed for all of the time, as most endless loops do, had the processor: its time-out is final
 (`hosts.within`).
+
+The covering tests are known from a run of all tests in one process. What the first of them computes and keeps, later
+ones use without running the code, and one may need what another has left. So all tests of their assemblies decide on a
+mutant that survives the covering ones, or that is killed by a test which fails alone without it.
 """
 
 import asyncio
@@ -20,7 +24,7 @@ from msp_bridge.toolkit import JobScheduler
 
 from .hosts import Case, HostsUnavailable, Outcome
 from .preparation import Preparation
-from .prepared import BASELINE_TIMEOUT_S, Prepared
+from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline
 from .report import ReportEntry
 
 TIME_FACTOR = 1.5  # the tool's: a time-out is this much of the time of the tests, and `additional-timeout`
@@ -118,15 +122,15 @@ class Testing:
             if not cases:
                 result = Result(mutant, Status.SURVIVED, status_reason=ALL_FAIL, static=entry.static, reusable=reusable)
                 return HostVerdict(mutant, result, failing=baseline.failing)
-            expected_s = baseline.startup_s + sum(case.seconds for case in cases)
-            if measure:
-                now = await part.hosts.run(None, cases, BASELINE_TIMEOUT_S)
-                expected_s = max(expected_s, now.seconds)
-            outcome = await part.hosts.run(entry.id, cases, TIME_FACTOR * expected_s + part.extra_s)
+            outcome = await _outcome(part, entry, baseline, cases, measure=measure)
+            run, whole = cases, baseline.beside(cases)
+            if len(whole) > len(cases) and await _is_open(part, cases, outcome):
+                run, outcome = whole, await _outcome(part, entry, baseline, whole, measure=measure)
         except HostsUnavailable as error:
             prepared.by_tool = str(error)
             raise ByTheTool(prepared.by_tool) from error
-        result = evolve(_result(mutant, entry, cases, outcome), reusable=reusable)
+        covered_by = tuple(dict.fromkeys(case.name for case in cases)) if entry.covered_by else None
+        result = evolve(_result(mutant, entry, run, outcome), covered_by=covered_by, reusable=reusable)
         late = outcome.timed_out and not outcome.computed
         return HostVerdict(mutant, result, late or outcome.fault is not None, baseline.failing)
 
@@ -162,13 +166,35 @@ def _known(prepared: Prepared, mutant: Mutant) -> Result | None:
     return None if found is None or found[1].pending else evolve(found[1].result, mutant=mutant)
 
 
+async def _outcome(
+    part: PreparedBase, entry: ReportEntry, baseline: StrykerNetBaseline, cases: Sequence[Case], *, measure: bool
+) -> Outcome:
+    """Run `cases` with the mutant of `entry`; if `measure`, without it first, for the time that they take now."""
+    expected_s = baseline.startup_s + sum(case.seconds for case in cases)
+    if measure:
+        now = await part.hosts.run(None, cases, BASELINE_TIMEOUT_S)
+        expected_s = max(expected_s, now.seconds)
+    return await part.hosts.run(entry.id, cases, TIME_FACTOR * expected_s + part.extra_s)
+
+
+async def _is_open(part: PreparedBase, cases: Sequence[Case], outcome: Outcome) -> bool:
+    """Whether other tests may lead to another verdict: it survives `cases`, or the test that kills fails alone."""
+    if not outcome.failures:
+        return not outcome.timed_out and outcome.fault is None
+    name, _ = outcome.failures[0]
+    if name not in part.pass_alone:
+        alone = await part.hosts.run(None, [case for case in cases if case.name == name] or cases, BASELINE_TIMEOUT_S)
+        if alone.failures or alone.fault is not None or alone.timed_out:
+            return True
+        part.pass_alone.add(name)
+    return False
+
+
 def _result(mutant: Mutant, entry: ReportEntry, cases: Sequence[Case], outcome: Outcome) -> Result:
-    covered_by = tuple(dict.fromkeys(case.name for case in cases)) if entry.covered_by else None
     result = Result(
         mutant,
         Status.SURVIVED,
         duration=round(outcome.test_seconds * 1000, 3),
-        covered_by=covered_by,
         static=entry.static,
         tests_completed=len(outcome.completed),
     )

@@ -5,6 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from msp_bridge.adapters.stryker_js.launch import PROGRAMS
 from support.adapters import discovered, results_of
 from support.stryker_js_trees import BOTH, adapter_on, copied
@@ -129,6 +130,48 @@ async def test_what_a_mutant_leaves_in_the_variables_of_modules_reaches_no_other
     assert found[5, "calls -= 1"] is found[6, "false"] is found[6, "word.length >= 99"] is Status.SURVIVED
     assert found[6, "true"] is found[6, "word.length <= 99"] is found[9, "number - number"] is Status.KILLED
     assert found[15, "number >= 5"] is found[15, "true"] is Status.KILLED  # one of the two sizes is not cached
+
+
+KEPT = """const cache = new Map();
+let sum = 0;
+export function square(n) { if (!cache.has(n)) cache.set(n, n * n); return cache.get(n); }
+export function put(n) { sum = n; }
+export function close() { return sum > 100 ? 100 : sum; }
+"""
+KEPT_TESTS = """
+it('is positive', () => assert.ok(square(3) > 0));
+it('is a square', () => assert.equal(square(3), 9));
+it('puts', () => put(5));
+it('closes', () => assert.equal(close(), 5));
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "tests", "head"),
+    [
+        ("js_mocha", "lib/kept.js", "test/kept.spec.js", ""),
+        ("js_vitest", "src/kept.js", "src/kept.test.ts", "import { it } from 'vitest';\n"),
+    ],
+)
+async def test_tests_that_share_the_variables_of_modules_decide_together(
+    name: str, source: str, tests: str, head: str, tmp_path: Path
+) -> None:
+    """One test computes what the next one finds, and one needs what the one before it has left."""
+    root = copied(name, tmp_path)
+    if name == "js_vitest":
+        (root / "mutate.mjs").write_text("export const mutate = ['src/*.js'];\n")
+    (root / source).write_text(KEPT)
+    head += f"import assert from 'node:assert';\nimport {{ close, put, square }} from '../{source}';\n"
+    (root / tests).write_text(head + KEPT_TESTS)
+    wanted = {
+        "n / n": Status.KILLED,
+        "sum >= 100": Status.SURVIVED,
+        "sum <= 100": Status.KILLED,
+    }
+    async with adapter_on(root) as adapter:
+        mutants = [mutant for mutant in await discovered(adapter, source) if mutant.replacement in wanted]
+        results = await results_of(adapter, mutants)
+    assert {result.mutant.replacement: result.status for result in results} == wanted
 
 
 async def test_a_change_that_comes_late_is_not_the_next_mutants(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The real Stryker.NET prepares: conformance, edits, red tests, and kills meanwhile. Beside `test_stryker_net_real`."""
 
 import asyncio
+import os
 import random
 import socket
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
 from support.adapters import discovered, project_at, refusal
 from support.killed_bridges import killed_bridge
-from support.net_projects import EXAMPLE, PAIR, PAIR_TESTS, REAL, SHOP, SHOP_TESTS, laid_out
+from support.net_projects import EXAMPLE, KEPT, KEPT_TESTS, PAIR, PAIR_TESTS, REAL, SHOP, SHOP_TESTS, laid_out
 from support.net_trees import adapter_on, kill, of, outcomes, results_of
 from support.projects import copied
 from support.servers import until
@@ -66,6 +67,27 @@ async def test_edits_of_code_and_tests_and_red_tests_are_seen(
     assert not result.reusable
     assert [notice.test for notice in notices] == ["Shop.Tests.CartTests.Red"] * 2
     assert list(temporary.iterdir()) == []
+
+
+async def test_tests_that_share_static_fields_decide_together_and_an_edit_with_an_old_time_is_built(
+    tmp_path: Path,
+) -> None:
+    """One test computes what the next one finds, and one needs what the one before it has left."""
+    root = laid_out(tmp_path / "project", {"Kept": KEPT}, {"nunit": KEPT_TESTS})
+    async with adapter_on(root, edited=True) as adapter:
+        mutants = await discovered(adapter)
+        chosen = [of(mutants, "n / n"), of(mutants, "sum >= 100"), of(mutants, "sum < 100")]
+        first = await results_of(adapter, chosen)
+        tests = root / "tests/nunit.Tests/Tests.cs"
+        tests.write_text(KEPT_TESTS.replace("Is.EqualTo(9)", "Is.Not.Null"))
+        os.utime(tests, (0, 0))
+        [second] = await results_of(adapter, [of(await discovered(adapter), "n / n")])
+    assert outcomes(first) == {
+        ("Kept.cs", "n / n", "Killed"),
+        ("Kept.cs", "sum >= 100", "Survived"),
+        ("Kept.cs", "sum < 100", "Killed"),
+    }
+    assert second.status.value == "Survived"
 
 
 async def test_tests_that_keep_the_tool_from_testing_are_named(shop: Path) -> None:

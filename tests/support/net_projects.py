@@ -90,6 +90,24 @@ public class PairTests {
     [Fact] public void Multiplies() => Assert.NotEqual(0, Pair.Mul(5, 2));
 }
 """
+KEPT = """namespace Calc;
+public static class Kept
+{
+    static readonly System.Collections.Generic.Dictionary<int, int> Known = new();
+    static int sum;
+    public static int Square(int n) { if (!Known.ContainsKey(n)) { Known[n] = n * n; } return Known[n]; }
+    public static void Put(int n) { sum = n; }
+    public static int Close() => sum > 100 ? 100 : sum;
+}
+"""
+KEPT_TESTS = """using Calc; using NUnit.Framework;
+public class KeptTests {
+    [Test, Order(1)] public void Positive() => Assert.That(Kept.Square(3), Is.Positive);
+    [Test, Order(2)] public void Squares() => Assert.That(Kept.Square(3), Is.EqualTo(9));
+    [Test, Order(3)] public void Puts() => Kept.Put(5);
+    [Test, Order(4)] public void Closes() => Assert.That(Kept.Close(), Is.EqualTo(5));
+}
+"""
 XUNIT = """using Calc; using Xunit;
 public class SumsTests {
     [Fact] public void Adds() => Assert.Equal(7, Sums.Add(5, 2));

@@ -38,6 +38,11 @@
 // - what is not seen: `node_modules` (tools keep caches there), and what tests write outside the private copy.
 // The obvious way, to let the used processes rest, changed 4 of 176 verdicts of json-pointer 0.6.2 in the second request.
 //
+// Verdicts. StrykerJS runs the tests that run the mutant's code, as the dry run has seen. Others may need that code, or be
+// needed: the first test computes what is kept for all later ones, and a test may need what an earlier one has left. So a
+// survivor, and a mutant whose killers fail alone without it, is tested once more, by all tests that share modules with
+// these: all of their files, or all there are where one process loads all files.
+//
 // With checkers no run rests, for StrykerJS ends its checkers when they have seen all mutants.
 
 import fs from 'node:fs';
@@ -47,7 +52,7 @@ import { performance } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 
 import { filesAreUnchanged, noteFiles } from './noted_files.mjs';
-import { failsWithoutMutant, keepsTestsLoaded, nothingToRun } from './process_state.mjs';
+import { failsWithoutMutant, keepsTestsLoaded, nothingToRun, sharesModules } from './process_state.mjs';
 
 export function send(method, params = {}) {
   const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method: `msp-bridge/${method}`, params }));
@@ -118,6 +123,8 @@ const used = new Map(); // those whose process has run a mutant, and the options
 
 const changed = new Set(); // those whose process the last mutant has left changed, see process_state.mjs
 let expected = []; // what the tests change there without a mutant
+let tests = []; // as the run without a mutant has met them
+const passAlone = new Set(); // tests that have killed, and pass alone without a mutant
 
 // Two at a time, as StrykerJS starts them. Whether all are ready.
 async function replaceUsedRunners(options) {
@@ -149,8 +156,8 @@ function withMethod(runner, name, method) {
 
 const isMutantRun = (input) => typeof input === 'object' && input !== null && 'runOptions' in input && 'mutant' in input;
 
-// Gives the mutant's result its duration in milliseconds, and a process that no mutant before it has changed.
-async function mutantRun(runner, task, input, loadsTests) {
+// Gives the mutant's result its duration in milliseconds, and a process that no mutant before it has changed. See "Verdicts".
+async function mutantRun(runner, task, input, { testRunner, timeoutFactor = 1.5 }, loadsTests) {
   await takeTurn();
   const timed = async (options) => {
     const began = performance.now();
@@ -162,15 +169,42 @@ async function mutantRun(runner, task, input, loadsTests) {
     used.set(runner, { ...options });
     if (changed.delete(runner)) await runner.recover();
     let result = await timed(options);
-    const isDoubtful = result.changed?.length > 0 || result.skipped;
-    if (!result.wasFirst && (isDoubtful || (loadsTests && (await failsWithoutMutant(runner, options, result))))) {
+    if (!result.wasFirst && result.changed?.length > 0) {
       await runner.recover();
       result = await timed(options);
+    }
+    const whole = withCompanions(options, testRunner, timeoutFactor);
+    const isOpen = result.status === 'survived' ? whole !== options || result.skipped : await isDoubtful(runner, options, result, loadsTests);
+    if (isOpen && (whole !== options || !result.wasFirst)) {
+      if (loadsTests || result.skipped) await runner.recover();
+      result = await timed(whole);
     }
     if (result.changed?.length > 0) changed.add(runner);
     return result;
   };
   return task(withMethod(runner, 'mutantRun', unchanged), input);
+}
+
+// Run all tests that share a process or a module registry with the ones of `options`; `options` itself where these are all.
+function withCompanions(options, testRunner, timeoutFactor) {
+  if (!options.testFilter) return options;
+  const chosen = new Set(options.testFilter);
+  const files = new Set(tests.filter(({ id }) => chosen.has(id)).map(({ fileName }) => fileName));
+  const together = sharesModules(testRunner) || files.has(undefined) ? tests : tests.filter(({ fileName }) => files.has(fileName));
+  const others = together.filter(({ id }) => !chosen.has(id));
+  if (others.length === 0) return options;
+  const timeout = options.timeout + timeoutFactor * others.reduce((total, { timeSpentMs }) => total + timeSpentMs, 0);
+  return { ...options, timeout, testFilter: together.map(({ id }) => id) };
+}
+
+// Whether a kill may not be the mutant's. Where each run loads the modules anew, the answer is the same for each mutant.
+async function isDoubtful(runner, options, result, loadsTests) {
+  if (result.status !== 'killed' || (!loadsTests && !options.testFilter)) return false;
+  const killers = JSON.stringify(result.killedBy);
+  if (!loadsTests && passAlone.has(killers)) return false;
+  const fails = await failsWithoutMutant(runner, options, result);
+  if (!fails) passAlone.add(killers);
+  return fails;
 }
 
 // The run of the tests without a mutant.
@@ -180,7 +214,9 @@ async function dryRun(runner, task, input) {
   try {
     const output = await task(withMethod(runner, 'dryRun', observed), input);
     expected = result.changed ?? [];
-    const names = (result.tests ?? []).filter(({ id, name }) => id !== name).map(({ id, name }) => [id, name]);
+    tests = result.tests ?? [];
+    passAlone.clear();
+    const names = tests.filter(({ id, name }) => id !== name).map(({ id, name }) => [id, name]);
     if (names.length > 0) send('tests', { names });
     return output;
   } catch (error) {
@@ -272,7 +308,7 @@ export async function observe(core, internal, wanted, own) {
   await wrap('concurrent/pool.js', 'Pool', 'schedule', (schedule) =>
     function (input$, task) {
       const observed = async (resource, input) => {
-        if (isMutantRun(input) && typeof resource.mutantRun === 'function') return mutantRun(resource, task, input, loadsTests);
+        if (isMutantRun(input) && typeof resource.mutantRun === 'function') return mutantRun(resource, task, input, own, loadsTests);
         if (input !== 0 || typeof resource.dryRun !== 'function') return task(resource, input);
         const { concurrency, warm, directories } = wanted();
         listen();

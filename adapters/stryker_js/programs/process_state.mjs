@@ -16,7 +16,7 @@
 // The variables of modules, and objects that only the project knows, can't be compared. Two signs show that an earlier run
 // has changed them: a mutant survives whose code ran less often than in the dry run (a cache has its values), or the tests
 // that have killed a mutant fail without it, too (a counter goes on). Such a mutant is tested again in a new process. What
-// is not seen: a mutant that survives as its code runs as often, and the state of an earlier run hides it.
+// is not seen: a mutant that survives all tests there are, its code runs as often, and the state of an earlier run hides it.
 
 import childProcess from 'node:child_process';
 import fs from 'node:fs';
@@ -30,7 +30,8 @@ export const runsTestsItself = ({ testRunner = 'command' }) => !RUN_ELSEWHERE.ha
 
 // Those that keep the files of the tests in memory from one run to the next. Others load them in each run.
 const KEEP_TESTS_LOADED = new Set(['mocha', 'jasmine', 'cucumber']);
-export const keepsTestsLoaded = ({ testRunner, maxTestRunnerReuse }) => KEEP_TESTS_LOADED.has(testRunner) && !maxTestRunnerReuse;
+export const sharesModules = (testRunner) => KEEP_TESTS_LOADED.has(testRunner);
+export const keepsTestsLoaded = ({ testRunner, maxTestRunnerReuse }) => sharesModules(testRunner) && !maxTestRunnerReuse;
 
 const NO_TEST = 'msp-bridge: the name of no test';
 const NO_MUTANT = '-1';
