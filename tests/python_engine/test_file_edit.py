@@ -18,9 +18,10 @@ from msp_bridge.python_engine.programs.file_edit import FileEdit, PythonText, di
 )
 def test_the_encoding_the_mark_and_the_line_ends_stay(data: bytes, expected: bytes) -> None:
     at = PythonText(data).normal.index("2")
-    assert FileEdit("m.py", digest_of(data), at, at + 1, "\\\n3").applied(data) == expected
+    edit = FileEdit("m.py", digest_of(data), at, at + 1, "\\\n3")
+    assert edit.applied(edit.text(data)) == expected
 
 
 def test_another_version_of_the_file_is_refused() -> None:
     with pytest.raises(OSError, match=r"m\.py is not the version"):
-        FileEdit("m.py", digest_of(b"a"), 0, 1, "b").applied(b"c")
+        FileEdit("m.py", digest_of(b"a"), 0, 1, "b").text(b"c")

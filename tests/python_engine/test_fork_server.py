@@ -33,7 +33,10 @@ class World:
     def enter(self, scratch, parts):
         self.entered = os.readlink("/proc/thread-self")
 
-    edit, place, made = None, "", ()
+    edit, ahead, place, made = None, None, "", ()
+
+    def read_ahead(self, edit):
+        self.ahead = edit
 
     def put(self, edit):
         if edit.replacement == "refused":
@@ -88,7 +91,8 @@ def serve(channel):
             job.ended.note()
         while job.message.get("spins"):
             pass
-        return {"state": STATE[-1], "replacement": world.edit and world.edit.replacement, "parts": job.message["parts"]}
+        read = [edit and edit.replacement for edit in (world.edit, world.ahead)]
+        return {"state": STATE[-1], "replacements": read, "parts": job.message["parts"]}
 
     job = ForkServer(channel, world, handle).serve()
     job.end(work(job))
@@ -161,10 +165,11 @@ def test_the_next_job_is_run_by_the_process_that_waits(tmp_path):
 ran(id=1)
 first = waiting()
 send(id=2, edit=["a.py", "", 0, 0, "a"])
-print(answer()["report"]["replacement"])
+print(answer()["report"]["replacements"])
 print(waiting() != first)
+print(ran(id=3, edit=["a.py", "", 0, 0, "b"])["replacements"])
 """
-    assert printed(code, tmp_path) == ["a", "True"]
+    assert printed(code, tmp_path) == ["['a', None]", "True", "['b', 'a']"]
 
 
 def test_what_changes_the_server_is_seen_by_the_next_job(tmp_path):

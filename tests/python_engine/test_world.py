@@ -1,10 +1,11 @@
-"""What of the real tree is mounted into the sandbox: the directories that the sandbox lacks, in every run."""
+"""What of the real tree is mounted into the sandbox, and what text a mutant is put into."""
 
 from pathlib import Path
 
 import pytest
 
-from msp_bridge.python_engine.programs.world import _left_out
+from msp_bridge.python_engine.programs.file_edit import FileEdit, digest_of
+from msp_bridge.python_engine.programs.world import World, _left_out
 
 
 @pytest.fixture
@@ -40,3 +41,28 @@ def test_what_the_sandbox_has_is_its_own(sandbox: Path) -> None:
     (sandbox / "node_modules/package").touch()
     (sandbox / "linked").symlink_to("src")
     assert left_out(sandbox) == {".venv"}
+
+
+def test_a_mutant_is_one_of_the_text_that_was_read_ahead_or_of_the_same_version_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # the world has one of its own
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (file := tmp_path / "sandbox/m.py").parent.mkdir()
+    world = World(str(tmp_path), str(file.parent), tmp_path / "layers", wanted=(), temporary=str(tmp_path))
+
+    def edit(content: bytes) -> FileEdit:
+        return FileEdit("m.py", digest_of(content), 4, 5, "2")
+
+    def put(content: bytes) -> bytes:
+        world.put(edit(content))
+        return file.read_bytes()
+
+    world.read_ahead(edit(b"a = 1\r\n"))  # there is none
+    file.write_bytes(b"a = 1\r\n")
+    world.read_ahead(edit(b"a = 1\r\n"))
+    file.write_bytes(b"b = 1\n")
+    assert put(b"b = 1\n") == b"b = 2\n"
+    assert put(b"a = 1\r\n") == b"a = 2\r\n"
+    with pytest.raises(OSError, match=r"m\.py is not the version"):
+        put(b"b = 1\n")

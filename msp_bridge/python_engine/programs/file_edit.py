@@ -72,8 +72,12 @@ class FileEdit(NamedTuple):
     end: int
     replacement: str
 
-    def applied(self, data: bytes) -> bytes:
-        """The mutated file. Raises OSError where `data` is another version of it."""
+    def text(self, data: bytes) -> PythonText:
+        """The text that it is of. Raises OSError where `data` is another version of the file."""
         if digest_of(data) != self.digest:
             raise OSError(f"{self.path} is not the version that the mutant is of")
-        return PythonText(data).edited(self.start, self.end, self.replacement)
+        return PythonText(data)
+
+    def applied(self, text: PythonText) -> bytes:
+        """The mutated file."""
+        return text.edited(self.start, self.end, self.replacement)

@@ -39,6 +39,7 @@ import contextlib
 import os
 import select
 import signal
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -48,6 +49,7 @@ from ...isolation.descriptors import OpenFile, open_files
 from .channel import Channel, TestCount
 from .file_edit import FileEdit
 from .job_process import Job, JobProcess
+from .live_code import Segment
 from .made_files import remove
 from .messages import Ended, JobMessage, Reload, Renew, Stop
 from .own_clock import Clock
@@ -165,6 +167,16 @@ class ForkServer:
         process.id = message["id"]
         process.begins(message)
         self._running[process.pid] = process
+        self._prepare_next(message)
+
+    def _prepare_next(self, message: JobMessage) -> None:
+        """Do once what the next jobs have in common with this one, if their mutants are of the same function."""
+        if "edit" in message:
+            self._world.read_ahead(FileEdit(*message["edit"]))
+        if "segment" in message:
+            with warnings.catch_warnings(), contextlib.suppress(Exception):  # the job says so
+                warnings.simplefilter("ignore")
+                Segment(*message["segment"]).compiled_old()
 
     def _stop(self, ids: Collection[int]) -> None:
         """Kill jobs. Once they are answered nothing is left: no world that still ends, nor a process that waits."""

@@ -52,6 +52,7 @@ import types
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from sys import getrefcount
 from typing import Any, NamedTuple
 from weakref import getweakrefcount
@@ -101,13 +102,23 @@ class Segment(NamedTuple):
 
     def compiled(self) -> tuple[types.CodeType, types.CodeType]:
         """Old and new code. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
-        return self._compile(self.old), self._compile(self.new)
+        return self.compiled_old(), _compiled(self._whole(self.new), self.filename, self.flags)
 
-    def _compile(self, text: str) -> types.CodeType:
+    def compiled_old(self) -> types.CodeType:
+        """Old code, which is kept: the next mutant is most often one of the same function. Raises as `compiled`."""
+        return _compiled_before(self._whole(self.old), self.filename, self.flags)
+
+    def _whole(self, text: str) -> str:
         heads = "".join(f"{' ' * depth}class {name}:\n" for depth, name in enumerate(self.classes))
-        padded = "\n" * (self.line - 1 - len(self.classes)) + heads + text + self.imports
-        code: types.CodeType = compile(padded, self.filename, "exec", flags=self.flags, dont_inherit=True)
-        return code
+        return "\n" * (self.line - 1 - len(self.classes)) + heads + text + self.imports
+
+
+def _compiled(text: str, filename: str, flags: int) -> types.CodeType:
+    code: types.CodeType = compile(text, filename, "exec", flags=flags, dont_inherit=True)
+    return code
+
+
+_compiled_before = lru_cache(maxsize=8)(_compiled)
 
 
 @dataclass(frozen=True)

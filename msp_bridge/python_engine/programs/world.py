@@ -20,10 +20,10 @@ from pathlib import Path
 
 from ...isolation import guard, kernel, namespaces
 from ...isolation.left_out import CACHES, GENERATED
-from ...isolation.limits import generous_limits
+from ...isolation.limits import JobLimits, generous_limits
 from ...isolation.process_namespace import ProcessNamespace
 from .bytecode import MUTATED, write_none
-from .file_edit import FileEdit
+from .file_edit import FileEdit, PythonText
 from .journal import Journal
 from .mutant_in_memory import MutantInMemory
 
@@ -68,6 +68,7 @@ class World:
         self.parts = PORTABLE if self._isolated is None else self._isolated.parts | (wanted & {LIMITS})
         self._wants_guard = GUARD in wanted
         self._shared = guard.shared_memory() if self._wants_guard and not kernel.why_not() else frozenset()
+        self._text: tuple[str, PythonText] | None = None  # of the file that was mutated last, with its digest
         self._homes = {False: os.path.expanduser("~"), True: os.path.join(temporary, "home")}  # the user's, and ours
         os.makedirs(self._homes[True], exist_ok=True)
         self.enter_home(own=True)
@@ -113,9 +114,15 @@ class World:
 
         The pid, which is 0 in the job, and its process namespace, if it has one.
         """
+        if LIMITS in parts:
+            _ = self._limits  # here: to find them in each job would take longer
         if "overlay" not in parts and (not self._journals or self._isolated is not None):
             self._journals = list(self._begun_journals(parts))
         return (os.fork(), None) if self._isolated is None else self._isolated.fork(parts)
+
+    @cached_property
+    def _limits(self) -> JobLimits:
+        return generous_limits()
 
     def _begun_journals(self, parts: Collection[str]) -> Iterator[Journal]:
         """Begin one for the tree, and one for the temporary files that importing the project has made."""
@@ -135,8 +142,7 @@ class World:
         Raises OSError when that is impossible, as when the user has deleted the project meanwhile.
         """
         if self._isolated is not None:
-            limits = generous_limits() if LIMITS in parts else None
-            self._isolated.enter_child(parts, limits)
+            self._isolated.enter_child(parts, self._limits if LIMITS in parts else None)
         self.enter_home(own="home" in parts)
         temporary = scratch / "tmp"
         scratch.mkdir(mode=0o700)
@@ -147,8 +153,23 @@ class World:
     def put(self, edit: FileEdit) -> None:
         """In a job: put the mutated file in place. Raises OSError as `enter` does."""
         file = os.path.join(self.place, edit.path)
-        write(file, edit.applied(Path(file).read_bytes()))
+        write(file, self._mutated(edit))
         MUTATED.add(file)
+
+    def read_ahead(self, edit: FileEdit) -> None:
+        """In a fork server: have the text of a file for the jobs to come: the next mutant is most often of it, too."""
+        if self._text is None or self._text[0] != edit.digest:
+            with contextlib.suppress(OSError, SyntaxError, ValueError):  # a job says so
+                text = edit.text(self._content(edit))
+                text.with_line_ends("")  # finds what it keeps
+                self._text = edit.digest, text
+
+    def _mutated(self, edit: FileEdit) -> bytes:
+        digest, text = self._text or ("", None)
+        return edit.applied(text if text is not None and digest == edit.digest else edit.text(self._content(edit)))
+
+    def _content(self, edit: FileEdit) -> bytes:
+        return Path(self.place, edit.path).read_bytes()
 
     def shares_memory(self) -> bool:
         """In a fork server: whether its jobs reach others by memory that was shared by the project."""
@@ -159,7 +180,7 @@ class World:
         mutant = None
         if edit is not None:
             file = os.path.join(self.place, edit.path)
-            mutant = MutantInMemory(file, edit.applied(Path(file).read_bytes()))
+            mutant = MutantInMemory(file, self._mutated(edit))
         write_none()
         guard.enter(own, log)
         if mutant is not None:
