@@ -16,7 +16,8 @@ from . import plug_n_play
 from .configuration import dependencies
 from .node_modules import MODULES, versions
 
-WORKSPACE = ("package.json", "pnpm-workspace.yaml", MODULES)  # in a directory through which packages are resolved
+# In a directory through which packages are resolved, or from which the settings of a part are extended.
+WORKSPACE = ("package.json", "pnpm-workspace.yaml", MODULES, "tsconfig.json", "tsconfig.base.json")
 
 
 def surroundings_of(project: Project) -> tuple[dict[str, str | None], tuple[Path, ...]]:
@@ -35,7 +36,7 @@ def surroundings_of(project: Project) -> tuple[dict[str, str | None], tuple[Path
 
 
 def directories_above(source: Path) -> tuple[Path, ...]:
-    """The directories above, the nearest first, up to the last that packages might be resolved through."""
+    """The directories above, the nearest first, up to the last that has anything of a workspace."""
     limits = (Path.home(), Path(source.anchor))
     above = list(takewhile(lambda directory: directory not in limits, source.parents))
     while above and not any(os.path.exists(above[-1] / name) for name in WORKSPACE):

@@ -187,6 +187,16 @@ def test_a_look_sees_packages_that_were_edited_installed_or_needed(tmp_path: Pat
     assert not copy.is_current(), "it is needed by now"
 
 
+def test_settings_that_a_part_of_a_repository_extends_are_beside_its_copy(tmp_path: Path) -> None:
+    settings = tmp_path / "repository/tsconfig.base.json"
+    files.written(settings.parent, {"web/package.json": "{}", settings.name: "{}"})
+    copy = refreshed(settings.parent / "web", tmp_path)
+    assert (copy.path.parent / settings.name).read_text() == "{}"
+    assert copy.is_current()
+    settings.write_text('{"compilerOptions": {}}')
+    assert not copy.is_current()
+
+
 @pytest.mark.parametrize("part", ["web", "shop"])
 def test_a_copy_that_was_deleted_is_not_current(part: str, tmp_path: Path) -> None:
     root = npm(tmp_path / "workspace", web=["shop"], shop=[])
