@@ -252,8 +252,8 @@ LONG_SUM = ("def f(a):\n    return " + " + ".join(["a"] * 5000) + "\n").encode()
 
 
 async def test_a_file_that_takes_too_long_is_left_out_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr("msp_bridge.python_engine.listing_program.FILE_TIMEOUT_S", 3.0)
-    monkeypatch.setattr("msp_bridge.python_engine.listing_program.KILOBYTE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("msp_bridge.python_engine.listing_program.FILE_TIMEOUT_S", 63.0)
+    monkeypatch.setattr("msp_bridge.python_engine.listing_program.KILOBYTE_TIMEOUT_S", -3.0)  # 3 s for the long one
     files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
     async with Trial.of(files, tmp_path, here=False) as trial:
         assert {mutant.path for mutant in await trial.discover()} == {"pkg/good.py"}
