@@ -103,6 +103,29 @@ async def test_a_test_that_fails_by_chance_in_the_first_run_is_not_left_out(tmp_
     assert times_told(trial) == 1
 
 
+async def test_a_test_that_does_not_run_the_mutant_kills_nothing_by_two_failures(tmp_path: Path) -> None:
+    hiccups = tmp_path / "hiccups"
+    test = f"""from pathlib import Path
+from pkg.m import f
+
+def test_f():
+    assert f(1)[0] == 2
+
+def test_other():
+    hiccups = Path({str(hiccups)!r})
+    if left := hiccups.read_text():
+        hiccups.write_text(left[1:])
+    assert not left
+"""
+    hiccups.touch()
+    async with Trial.of({**files(hiccups), "tests/test_m.py": test.encode()}, tmp_path) as trial:
+        mutants = await trial.discover()
+        await trial.test(of_line(3, mutants))
+        hiccups.write_text("..")  # in the whole suite, and alone with the mutant
+        assert {result.status for result in (await trial.test(of_line(2, mutants)[:1])).values()} == {Status.SURVIVED}
+    assert hiccups.read_text() == ""
+
+
 async def test_what_only_a_fresh_process_passes_is_no_reason_for_no_coverage(tmp_path: Path) -> None:
     test = b"import os\nfrom pkg.m import f\nHERE = os.getpid()\n\ndef test_f():\n"
     test += b"    assert os.getpid() == HERE\n    assert f(1)[0] == 2\n\ndef test_g():\n    pass\n"

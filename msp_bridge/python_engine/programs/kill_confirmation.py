@@ -12,7 +12,8 @@ The rows of `transitions` say what follows each run:
 - `CONTROL` runs it alone without the mutant, and `LOADED` once more under load, as often as `Controls` says that it is
   due.
 - Each kill by an unsteady test is confirmed with the mutant and without, `CONFIRMATIONS` times, while no other job
-  runs. If it is not, the mutant is tested again without that test.
+  runs. If it is not, the mutant is tested again without that test. So is a kill in the live suite by a test that is not
+  known to run the mutant, once it has failed alone, too: it rather fails by chance.
 - Where a test was over a time limit, and its control had more to set up than that allowed for, or nobody knew how long
   it takes, the mutant's tests run again (`time_limits`).
 - A test may go by the time, and what its file has computed when it was imported be too old by now. So a control holds
@@ -126,7 +127,8 @@ class KillConfirmation:
             mutant.timed_out |= answer["kill_reason"] == "timeout"
             return Seen.FAILED_LATE if self._may_be_late(mutant, killer) else Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):
-            return Seen.UNSTEADY_PASSED if self._is_unsteady(killer) else Seen.PASSED
+            again = mutant.confirmations > 0 and self._is_doubtful(mutant, killer)
+            return Seen.UNSTEADY_PASSED if again or self._is_unsteady(killer) else Seen.PASSED
         self._controls.passed(killer, mutant.files)
         self._late.discard(self._way.baseline.tests[killer])
         self._ran_without[killer, mutant.files] = mutant.ran[-1]
@@ -137,7 +139,7 @@ class KillConfirmation:
                 self._way.baseline = self._way.baseline.with_runs_alone({killer: answer["seconds"]})
         if mutant.stage is Stage.CONTROL and self._is_due_under_load(killer, report["seconds"]):
             return Seen.DUE_UNDER_LOAD
-        unconfirmed = self._is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
+        unconfirmed = self._is_doubtful(mutant, killer) and mutant.confirmations < CONFIRMATIONS
         return Seen.UNCONFIRMED if unconfirmed else Seen.PASSED
 
     def _may_be_late(self, mutant: ScheduledMutant, killer: int) -> bool:
@@ -193,6 +195,11 @@ class KillConfirmation:
     def _is_unsteady(self, test: int) -> bool:
         return test in self._way.baseline.unsteady
 
+    def _is_doubtful(self, mutant: ScheduledMutant, killer: int) -> bool:
+        """Whether the killer is unsteady, or, in a fork, not known to run the mutant."""
+        known = mutant.from_fresh or killer in self._way.baseline.candidates(mutant.path, mutant.change.lines)
+        return self._is_unsteady(killer) or not known
+
     def needs_others(self, test: int) -> bool:
         """Whether a test fails alone, as far as is known."""
         return test in self._controls.fails_alone or test in self._way.baseline.order_dependent
@@ -213,7 +220,9 @@ class KillConfirmation:
     def _control(self, mutant: ScheduledMutant, killer: int) -> None:
         if self.needs_others(killer):
             self._after_failed_control(mutant, killer)
-        elif self._controls.due(killer, mutant.files, timed_out=mutant.timed_out) or self._is_unsteady(killer):
+            return
+        due = self._controls.due(killer, mutant.files, timed_out=mutant.timed_out)
+        if due or self._is_doubtful(mutant, killer):
             self._run_control(mutant, killer, loaded=False)
         elif self._is_due_under_load(killer):
             self._run_control(mutant, killer, loaded=True)
@@ -265,6 +274,7 @@ class KillConfirmation:
     def _without(self, mutant: ScheduledMutant, killer: int) -> None:
         """Test the mutant again without a test whose failure says nothing."""
         mutant.left_out.add(killer)
+        mutant.confirmations = 0
         if mutant.from_fresh:
             self._way.start_fresh(mutant)
             return

@@ -102,8 +102,8 @@ class ScheduledMutant:
 class MutantJobs:
     """Makes the jobs of one scheduler, and puts them into its queue. Tests are indexes of the baseline.
 
-    A job that runs a single unsteady test has no other job beside it. `mutated=False` runs the tests without the
-    mutant, and `loaded=True` runs them while all CPUs are busy.
+    A job that runs a single unsteady test, or confirms a doubtful kill, has no other job beside it. `mutated=False`
+    runs the tests without the mutant, and `loaded=True` runs them while all CPUs are busy.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class MutantJobs:
         if mutated and mutant.path in self._known().facts:
             job["segment"] = mutant.change.segment
         job |= self._limits(mutant if mutated else None, tests)
-        self._submit(self._live, job, mutant.batch, tests, loaded=loaded)
+        self._submit(self._live, job, mutant.batch, tests, loaded=loaded, again=mutant.confirmations > 0)
 
     def run_isolated(self, id: int, test: int, batch: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
@@ -202,14 +202,18 @@ class MutantJobs:
         tests: Sequence[int],
         *,
         loaded: bool = False,
+        again: bool = False,
         further: ServerProcess | None = None,
     ) -> None:
-        """`tests`: all that it may run. `further`: a server that has done more, for a job that leaves nothing."""
+        """`tests`: all that it may run. `further`: a server that has done more, for a job that leaves nothing.
+
+        `again`: it confirms a doubtful kill.
+        """
         assert server is not None
         job |= {"do": "run", "parts": self._parts}
         if loaded:
             job["limit"] *= LOAD_FACTOR
-        alone = len(tests) == 1 and tests[0] in self._known().unsteady
+        alone = len(tests) == 1 and (again or tests[0] in self._known().unsteady)
 
         def start(guarded: bool) -> None:
             leaves_nothing = guarded or self._leaves_nothing
