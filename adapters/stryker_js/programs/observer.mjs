@@ -41,7 +41,8 @@
 // Verdicts. StrykerJS runs the tests that run the mutant's code, as the dry run has seen. Others may need that code, or be
 // needed: the first test computes what is kept for all later ones, and a test may need what an earlier one has left. So a
 // survivor, and a mutant whose killers fail alone without it, is tested once more, by all tests that share modules with
-// these: all of their files, or all there are where one process loads all files.
+// these: all of their files, or all there are where one process loads all files. They kill a survivor if they do so twice,
+// the second time in a new process.
 //
 // With checkers no run rests, for StrykerJS ends its checkers when they have seen all mutants.
 
@@ -174,7 +175,12 @@ async function mutantRun(runner, task, input, { testRunner, timeoutFactor = 1.5 
       result = await timed(options);
     }
     const whole = withCompanions(options, testRunner, timeoutFactor);
-    const isOpen = result.status === 'survived' ? whole !== options || result.skipped : await isDoubtful(runner, options, result, loadsTests);
+    let isOpen = result.status === 'survived' ? result.skipped : await isDoubtful(runner, options, result, loadsTests);
+    if (result.status === 'survived' && !isOpen && whole !== options) {
+      const together = await timed(whole);
+      isOpen = together.status !== 'survived'; // or they fail by chance, or by what the run before has left
+      if (!isOpen) result = together;
+    }
     if (isOpen && (whole !== options || !result.wasFirst)) {
       if (loadsTests || result.skipped) await runner.recover();
       result = await timed(whole);
@@ -197,11 +203,15 @@ function withCompanions(options, testRunner, timeoutFactor) {
   return { ...options, timeout, testFilter: together.map(({ id }) => id) };
 }
 
-// Whether a kill may not be the mutant's. Where each run loads the modules anew, the answer is the same for each mutant.
+// Whether a kill may not be the mutant's. Where nothing is left of other runs, the answer is the same for each mutant.
 async function isDoubtful(runner, options, result, loadsTests) {
-  if (result.status !== 'killed' || (!loadsTests && !options.testFilter)) return false;
+  const isAlone = result.wasFirst || !loadsTests;
   const killers = JSON.stringify(result.killedBy);
-  if (!loadsTests && passAlone.has(killers)) return false;
+  if (result.status !== 'killed' || (isAlone && (!options.testFilter || passAlone.has(killers)))) return false;
+  if (result.changed?.length > 0) {
+    await runner.recover(); // else they may fail by what the mutant has left
+    result.changed = [];
+  }
   const fails = await failsWithoutMutant(runner, options, result);
   if (!fails) passAlone.add(killers);
   return fails;
