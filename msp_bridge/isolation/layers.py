@@ -179,9 +179,9 @@ class Layers:
             kernel.mount(lower, path, None, kernel.BIND | kernel.RECURSIVE)
             return
         own = os.stat(lower)
-        if not self.overlays or self._shows_nothing(path, lower):
+        if not self.overlays:
             os.mkdir(layer)
-            self._be_as(layer, own)
+            os.chmod(layer, stat.S_IMODE(own.st_mode))
             kernel.mount(layer, path, None, kernel.BIND)
             return
         upper, work = layer + "u", layer + "w"
@@ -192,19 +192,10 @@ class Layers:
             options += "userxattr"
         else:
             options += "redirect_dir=on"
-        self._be_as(upper, own)
+            os.chown(upper, own.st_uid, own.st_gid)
+        os.chmod(upper, stat.S_IMODE(own.st_mode))  # the place's own mode and times stay
+        os.utime(upper, ns=(own.st_atime_ns, own.st_mtime_ns))
         kernel.mount("overlay", path, "overlay", 0, options)
-
-    def _shows_nothing(self, path: str, lower: str) -> bool:
-        """Whether a temporary directory is empty, as /var/tmp and /dev/shm most often are: an overlay takes longer."""
-        return path in TMP and not os.listdir(lower)
-
-    def _be_as(self, directory: str, own: os.stat_result) -> None:
-        """Give a directory the owner, the mode and the times of the place that it stands for."""
-        if not self.user_namespace:
-            os.chown(directory, own.st_uid, own.st_gid)
-        os.chmod(directory, stat.S_IMODE(own.st_mode))
-        os.utime(directory, ns=(own.st_atime_ns, own.st_mtime_ns))
 
     def _needed(self, place: str) -> bool:
         """Whether an empty directory in its stead would hide what the tests run from."""
