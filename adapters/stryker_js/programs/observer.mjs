@@ -38,12 +38,6 @@
 // - what is not seen: `node_modules` (tools keep caches there), and what tests write outside the private copy.
 // The obvious way, to let the used processes rest, changed 4 of 176 verdicts of json-pointer 0.6.2 in the second request.
 //
-// Verdicts. StrykerJS runs the tests that run the mutant's code, as the dry run has seen. Others may need that code, or be
-// needed: the first test computes what is kept for all later ones, and a test may need what an earlier one has left. So a
-// survivor, and a mutant whose killers fail alone without it, is tested once more, by all tests that share modules with
-// these: all of their files, or all there are where one process loads all files. They kill a survivor if they do so twice,
-// the second time in a new process.
-//
 // With checkers no run rests, for StrykerJS ends its checkers when they have seen all mutants.
 
 import fs from 'node:fs';
@@ -53,7 +47,8 @@ import { performance } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 
 import { filesAreUnchanged, noteFiles } from './noted_files.mjs';
-import { failsWithoutMutant, keepsTestsLoaded, nothingToRun, sharesModules } from './process_state.mjs';
+import { keepsTestsLoaded, nothingToRun } from './process_state.mjs';
+import { decided, noteTests } from './verdicts.mjs';
 
 export function send(method, params = {}) {
   const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method: `msp-bridge/${method}`, params }));
@@ -124,8 +119,6 @@ const used = new Map(); // those whose process has run a mutant, and the options
 
 const changed = new Set(); // those whose process the last mutant has left changed, see process_state.mjs
 let expected = []; // what the tests change there without a mutant
-let tests = []; // as the run without a mutant has met them
-const passAlone = new Set(); // tests that have killed, and pass alone without a mutant
 
 // Two at a time, as StrykerJS starts them. Whether all are ready.
 async function replaceUsedRunners(options) {
@@ -157,64 +150,23 @@ function withMethod(runner, name, method) {
 
 const isMutantRun = (input) => typeof input === 'object' && input !== null && 'runOptions' in input && 'mutant' in input;
 
-// Gives the mutant's result its duration in milliseconds, and a process that no mutant before it has changed. See "Verdicts".
-async function mutantRun(runner, task, input, { testRunner, timeoutFactor = 1.5 }, loadsTests) {
+// Gives the mutant's result its duration in milliseconds, and a process that no mutant before it has changed.
+async function mutantRun(runner, task, input, own) {
   await takeTurn();
   const timed = async (options) => {
     const began = performance.now();
-    const result = await runner.mutantRun({ ...options, expected, loadsTests });
+    const result = await runner.mutantRun({ ...options, expected, loadsTests: keepsTestsLoaded(own) });
     input.mutant.duration = Math.round(performance.now() - began);
     return result;
   };
   const unchanged = async (options) => {
     used.set(runner, { ...options });
     if (changed.delete(runner)) await runner.recover();
-    let result = await timed(options);
-    if (!result.wasFirst && result.changed?.length > 0) {
-      await runner.recover();
-      result = await timed(options);
-    }
-    const whole = withCompanions(options, testRunner, timeoutFactor);
-    let isOpen = result.status === 'survived' ? result.skipped : await isDoubtful(runner, options, result, loadsTests);
-    if (result.status === 'survived' && !isOpen && whole !== options) {
-      const together = await timed(whole);
-      isOpen = together.status !== 'survived'; // or they fail by chance, or by what the run before has left
-      if (!isOpen) result = together;
-    }
-    if (isOpen && (whole !== options || !result.wasFirst)) {
-      if (loadsTests || result.skipped) await runner.recover();
-      result = await timed(whole);
-    }
+    const result = await decided(runner, timed, options, own);
     if (result.changed?.length > 0) changed.add(runner);
     return result;
   };
   return task(withMethod(runner, 'mutantRun', unchanged), input);
-}
-
-// Run all tests that share a process or a module registry with the ones of `options`; `options` itself where these are all.
-function withCompanions(options, testRunner, timeoutFactor) {
-  if (!options.testFilter) return options;
-  const chosen = new Set(options.testFilter);
-  const files = new Set(tests.filter(({ id }) => chosen.has(id)).map(({ fileName }) => fileName));
-  const together = sharesModules(testRunner) || files.has(undefined) ? tests : tests.filter(({ fileName }) => files.has(fileName));
-  const others = together.filter(({ id }) => !chosen.has(id));
-  if (others.length === 0) return options;
-  const timeout = options.timeout + timeoutFactor * others.reduce((total, { timeSpentMs }) => total + timeSpentMs, 0);
-  return { ...options, timeout, testFilter: together.map(({ id }) => id) };
-}
-
-// Whether a kill may not be the mutant's. Where nothing is left of other runs, the answer is the same for each mutant.
-async function isDoubtful(runner, options, result, loadsTests) {
-  const isAlone = result.wasFirst || !loadsTests;
-  const killers = JSON.stringify(result.killedBy);
-  if (result.status !== 'killed' || (isAlone && (!options.testFilter || passAlone.has(killers)))) return false;
-  if (result.changed?.length > 0) {
-    await runner.recover(); // else they may fail by what the mutant has left
-    result.changed = [];
-  }
-  const fails = await failsWithoutMutant(runner, options, result);
-  if (!fails) passAlone.add(killers);
-  return fails;
 }
 
 // The run of the tests without a mutant.
@@ -224,8 +176,8 @@ async function dryRun(runner, task, input) {
   try {
     const output = await task(withMethod(runner, 'dryRun', observed), input);
     expected = result.changed ?? [];
-    tests = result.tests ?? [];
-    passAlone.clear();
+    const tests = result.tests ?? [];
+    noteTests(tests);
     const names = tests.filter(({ id, name }) => id !== name).map(({ id, name }) => [id, name]);
     if (names.length > 0) send('tests', { names });
     return output;
@@ -250,7 +202,6 @@ const relative = (file) => path.relative(process.cwd(), file).split(path.sep).jo
 // `internal` imports a module of StrykerJS's core; `wanted` reads the run's configuration, see `RunConfig` in launch.py.
 // `own` are the options as the project has them.
 export async function observe(core, internal, wanted, own) {
-  const loadsTests = keepsTestsLoaded(own);
   const wrap = async (file, className, method, wrapper) => {
     const prototype = (await internal(file).catch(() => ({})))[className]?.prototype;
     const original = prototype?.[method];
@@ -318,7 +269,7 @@ export async function observe(core, internal, wanted, own) {
   await wrap('concurrent/pool.js', 'Pool', 'schedule', (schedule) =>
     function (input$, task) {
       const observed = async (resource, input) => {
-        if (isMutantRun(input) && typeof resource.mutantRun === 'function') return mutantRun(resource, task, input, own, loadsTests);
+        if (isMutantRun(input) && typeof resource.mutantRun === 'function') return mutantRun(resource, task, input, own);
         if (input !== 0 || typeof resource.dryRun !== 'function') return task(resource, input);
         const { concurrency, warm, directories } = wanted();
         listen();

@@ -1,0 +1,65 @@
+// Theory of operation: which tests decide on a mutant.
+//
+// The problem. StrykerJS runs the tests that run the mutant's code, as the dry run has seen, in which all tests share a process.
+// Others may need that code, or be needed: the first test computes what is kept for all later ones, and a test may need what an
+// earlier one has left. And with mocha the mutants share a process, too, in which an earlier one has left something.
+//
+// The rule. A survivor, and a mutant whose killers fail alone without it, is tested once more, by all tests that share modules
+// with these: all of their files, or all there are where one process loads all files. They kill a survivor if they do so twice,
+// the second time in a new process. A run that a mutant has changed, or another before it, is no answer: see process_state.mjs.
+
+import { failsWithoutMutant, keepsTestsLoaded, sharesModules } from './process_state.mjs';
+
+let tests = []; // as the run without a mutant has met them
+const passAlone = new Set(); // tests that have killed, and pass alone without a mutant
+
+export function noteTests(found) {
+  tests = found;
+  passAlone.clear();
+}
+
+// The result of the mutant of `options`; `run` tests it with such options, `own` are those of the project.
+export async function decided(runner, run, options, own) {
+  const loadsTests = keepsTestsLoaded(own);
+  let result = await run(options);
+  if (!result.wasFirst && result.changed?.length > 0) {
+    await runner.recover();
+    result = await run(options);
+  }
+  const whole = withCompanions(options, own);
+  let isOpen = result.status === 'survived' ? result.skipped : await isDoubtful(runner, options, result, loadsTests);
+  if (result.status === 'survived' && !isOpen && whole !== options) {
+    const together = await run(whole);
+    isOpen = together.status !== 'survived'; // or they fail by chance, or by what the run before has left
+    if (!isOpen) result = together;
+  }
+  if (!isOpen || (whole === options && result.wasFirst)) return result;
+  if (loadsTests || result.skipped) await runner.recover();
+  return run(whole);
+}
+
+// Run all tests that share a process or a module registry with the ones of `options`; `options` itself where these are all.
+function withCompanions(options, { testRunner, timeoutFactor = 1.5 }) {
+  if (!options.testFilter) return options;
+  const chosen = new Set(options.testFilter);
+  const files = new Set(tests.filter(({ id }) => chosen.has(id)).map(({ fileName }) => fileName));
+  const together = sharesModules(testRunner) || files.has(undefined) ? tests : tests.filter(({ fileName }) => files.has(fileName));
+  const others = together.filter(({ id }) => !chosen.has(id));
+  if (others.length === 0) return options;
+  const timeout = options.timeout + timeoutFactor * others.reduce((total, { timeSpentMs }) => total + timeSpentMs, 0);
+  return { ...options, timeout, testFilter: together.map(({ id }) => id) };
+}
+
+// Whether a kill may not be the mutant's. Where nothing is left of other runs, the answer is the same for each mutant.
+async function isDoubtful(runner, options, result, loadsTests) {
+  const isAlone = result.wasFirst || !loadsTests;
+  const killers = JSON.stringify(result.killedBy);
+  if (result.status !== 'killed' || (isAlone && (!options.testFilter || passAlone.has(killers)))) return false;
+  if (result.changed?.length > 0) {
+    await runner.recover(); // else they may fail by what the mutant has left
+    result.changed = [];
+  }
+  const fails = await failsWithoutMutant(runner, options, result);
+  if (!fails) passAlone.add(killers);
+  return fails;
+}
