@@ -6,7 +6,8 @@
 //
 // The rule. A survivor, and a mutant whose killers fail alone without it, is tested once more, by all tests that share modules
 // with these: all of their files, or all there are where one process loads all files. They kill a survivor if they do so twice,
-// the second time in a new process. A run that a mutant has changed, or another before it, is no answer: see process_state.mjs.
+// the second time with modules that are loaded anew. A run is no answer where the mutant, or another before it, has changed the
+// process: see process_state.mjs.
 
 import { failsWithoutMutant, keepsTestsLoaded, sharesModules } from './process_state.mjs';
 

@@ -153,8 +153,7 @@ class ForkServer:
 
     def _start(self, message: JobMessage) -> None:
         """Give a job to a process: to the one that waits, if it serves."""
-        if self._before_job is not None:
-            self._before_job(message)
+        self._prepare(message)
         process, self._waiting = self._waiting, None
         if process is not None and not (process.serves(message["parts"]) and process.give(message)):
             self._end(process)
@@ -167,10 +166,11 @@ class ForkServer:
         process.id = message["id"]
         process.begins(message)
         self._running[process.pid] = process
-        self._prepare_next(message)
 
-    def _prepare_next(self, message: JobMessage) -> None:
-        """Do once what the next jobs have in common with this one, if their mutants are of the same function."""
+    def _prepare(self, message: JobMessage) -> None:
+        """Do once what a job has in common with others: most often the next mutant is of the same function."""
+        if self._before_job is not None:
+            self._before_job(message)
         if "edit" in message:
             self._world.read_ahead(FileEdit(*message["edit"]))
         if "segment" in message:

@@ -106,7 +106,7 @@ class Segment(NamedTuple):
 
     def compiled_old(self) -> types.CodeType:
         """Old code, which is kept: the next mutant is most often one of the same function. Raises as `compiled`."""
-        return _compiled_before(self._whole(self.old), self.filename, self.flags)
+        return _compiled_once(self._whole(self.old), self.filename, self.flags)
 
     def _whole(self, text: str) -> str:
         heads = "".join(f"{' ' * depth}class {name}:\n" for depth, name in enumerate(self.classes))
@@ -118,7 +118,7 @@ def _compiled(text: str, filename: str, flags: int) -> types.CodeType:
     return code
 
 
-_compiled_before = lru_cache(maxsize=8)(_compiled)
+_compiled_once = lru_cache(maxsize=8)(_compiled)
 
 
 @dataclass(frozen=True)
