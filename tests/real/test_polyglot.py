@@ -88,11 +88,14 @@ def by_folder(found: list[tuple[str, dict[str, Any]]]) -> dict[str, list[tuple[s
 
 
 def lasting(pid: int) -> int:
-    """Count the living descendants of a server, but for StrykerJS's test runners: it replaces them when it needs to."""
+    """Count the living descendants of a server, but for StrykerJS's test runners, which it replaces when it needs to.
+
+    And but for `ps`, by which it finds what to end with one (tree-kill).
+    """
     commands = [" ".join(command) for command in below(pid).values()]
     runners = sum("child-process-proxy-worker" in command for command in commands)
     assert runners <= JOBS
-    return len(commands) - runners
+    return sum(not command.startswith("ps -o pid ") for command in commands) - runners
 
 
 async def scenario(client: Client, root: Path, projects: set[str], pid: int) -> None:
