@@ -133,3 +133,15 @@ async def test_a_configuration_is_read_anew_when_what_it_imports_has_changed(tmp
         assert {mutant.path for mutant in await discovered(adapter)} == {"src/range.ts"}
         imported.write_text("export const mutate = ['mutate.mjs'];\n")
         assert {mutant.path for mutant in await discovered(adapter)} == {"mutate.mjs"}
+
+
+async def test_a_configuration_is_read_anew_when_what_it_reads_has_changed(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    options = (root / "stryker.config.json").rename(root / "options.json")
+    (root / "stryker.config.mjs").write_text(
+        "import { readFileSync } from 'node:fs';\nexport default JSON.parse(readFileSync('options.json', 'utf-8'));\n"
+    )
+    async with adapter_on(root) as adapter:
+        assert {mutant.path for mutant in await discovered(adapter)} == {"lib/price.js", "lib/unicode.js"}
+        options.write_text(options.read_text().replace("{", '{ "mutate": ["lib/price.js"],', 1))
+        assert {mutant.path for mutant in await discovered(adapter)} == {"lib/price.js"}
