@@ -6,8 +6,8 @@ does not pass alone covers nothing here; the run of all tests that confirms a su
 Code counts, too, that tests cover in processes of the same binary: go writes it into the directory that GOCOVERDIR
 names. A file that is added to the package sets that, because such a process may have an environment of its own.
 
-Some code that runs is in no profile: that of programs which tests build, and what `TestMain` runs after the tests, when
-go has written it.
+Some code that runs is in no profile: that of programs which tests build, what `TestMain` runs after the tests, when go
+has written it, and what tests run only without coverage.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ BLOCK = re.compile(r"^(.+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$", re.MULTILINE)
 PASSED = re.compile(r"^passed (\S+)$", re.MULTILINE)
 TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)  # user and system
 TEST_MAIN = re.compile(rb"^func TestMain\((\w+) \*\w+\.M\) \{(.*\}$|[\s\S]*?^\})", re.MULTILINE)  # with its body
+COVERAGE = b"testing.CoverMode"  # tests that ask for it are often skipped with coverage
 TIMED = '"$@"; code=$?; times; exit $code'
 TOGETHER = "measured"  # the binary NAME.test writes NAME.profile, and its child processes into NAME.children
 ADDED_FILE = "msp_bridge_gremlin_test.go"  # no coverage of tests is measured: go's tool for it knows no overlay
@@ -179,7 +180,7 @@ class SuiteMeasurement:
             return suite
         directory = self.go.root / package.directory
         texts = await in_thread(lambda: [reading.content(directory / name) for name in package.tests])
-        runs_more = package.starts_programs or any(map(goes_on_after_tests, texts))
+        runs_more = package.starts_programs or any(COVERAGE in each or goes_on_after_tests(each) for each in texts)
         suite = await self._passing(evolve(suite, runs_more=runs_more), place)
         return await self._alone(suite, place)
 

@@ -73,6 +73,24 @@ func TestExitCode(t *testing.T) {
 }
 """,
 }
+# Real ones count allocations, of which coverage makes some.
+SKIPPED_WITH_COVERAGE = {
+    "go.mod": "module example.com/skipped\n\ngo 1.21\n",
+    "rate.go": "package rate\n\nfunc rate() int { return 2 / 2 }\n\nfunc spare() int { return 2 * 1 }\n",
+    "rate_test.go": """package rate
+
+import "testing"
+
+func TestRate(t *testing.T) {
+	if testing.CoverMode() != "" {
+		t.Skip("with coverage")
+	}
+	if rate() != 1 {
+		t.Fatal()
+	}
+}
+""",
+}
 OLDER = "v0.5.0"
 UNKNOWN_TO_OLDER = "14 ARITHMETIC_BASE +"  # another type of the same token is switched off
 
@@ -197,6 +215,15 @@ async def test_what_runs_after_the_tests_and_in_programs_that_they_build_has_the
     assert {key for key, status in fresh.items() if status.detected} == {
         key for key, result in results.items() if result.status.detected
     }
+
+
+async def test_a_test_that_runs_only_without_coverage_kills_mutants(tmp_path: Path) -> None:
+    root = written(tmp_path, SKIPPED_WITH_COVERAGE)
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter)
+        results, _ = await results_of(adapter, mutants)
+    statuses = {key: result.status for key, result in results.items()}
+    assert statuses == {"3 ARITHMETIC_BASE *": Status.KILLED, "5 ARITHMETIC_BASE /": Status.NO_COVERAGE}
 
 
 @pytest.mark.parametrize(
