@@ -16,11 +16,14 @@ MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
 ABSENT = re.compile(r"Cannot find package '(?P<package>[^'\n]+)' imported from (?P<file>\S+)")  # Node's words
 UNLOADABLE = re.compile(r'Error during loading "(?P<plugin>[^"\n]+)" plugin:\s*(?P<why>[^\n]+)')
 STAMP = r"\d\d:\d\d:\d\d \(\d+\) "
-LOGGED = re.compile(rf"^{STAMP}(?:ERROR|FATAL) \S+ (?P<text>.*(?:\n(?!{STAMP}|Content-Length:).*)*)", re.MULTILINE)
+OTHER = rf"{STAMP}|Content-Length:|An unexpected error occurred while executing"  # begins what is not the same entry
+LOGGED = re.compile(rf"^{STAMP}(?:ERROR|FATAL) \S+ (?P<text>.*(?:\n(?!{OTHER}).*)*)", re.MULTILINE)
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-STACK = re.compile(r"\n\s+at [^\n]*")  # where in StrykerJS, or in the test runner, it happened
+# Where in StrykerJS, or in the test runner, it happened, and what Node shows of the error besides.
+STACK = re.compile(r"\n\s+at [^\n]*?(?: \{\n(?: .*\n)*\}?|(?=\n)|\Z)")
 MAX_SHOWN = 800  # characters
 CORRECT_CONFIGURATION = "correct StrykerJS's configuration"
+BUILD_COMMAND = "the `buildCommand` in StrykerJS's configuration, which runs without a shell"
 
 
 @frozen
@@ -48,6 +51,8 @@ def failure(message: str, baseline: BaselineFailure, log: str, root: Path) -> Br
     if "Something went wrong in the initial test run" in said:
         reason = _short(baseline.error or logged or said)
         return BaselineError(f"the tests can't be run without any mutant ({reason})", "fix that first")
+    if said.startswith("Command failed with "):
+        return ToolError(f"the project can't be built ({_short(said)})", f"correct it, or {BUILD_COMMAND}")
     if "No tests were executed" in said:
         return ToolError("StrykerJS ran no tests", "correct the options of the test runner in its configuration")
     if wrong := CONFIGURATION_ERROR.search(said):

@@ -330,3 +330,24 @@ def test_a_package_that_stryker_js_itself_needs_is_named_with_the_command_that_i
     error = failure(said, BaselineFailure(), "", tmp_path)
     assert error.problem == "the package typescript is not installed, which /p/ts-config-preprocessor.js imports"
     assert str(error.remedy) == "npm install --save-dev typescript"
+
+
+def test_a_wrong_option_is_named_without_what_node_shows_besides(tmp_path: Path) -> None:
+    wrong = 'Config option "coverageAnalysis" should be one of the allowed values ("off", "all", or "perTest").'
+    said = "Please correct this configuration error and try again."
+    thrown = f'An unexpected error occurred while executing "discover" JSON-RPC method: ConfigError: {said}'
+    logged = f"12:00:00 (7) ERROR OptionsValidator {wrong}\n{thrown}\n    at validate (x.js:1:2) {{\n  inner: undefined\n}}\n"
+    error = failure(said, BaselineFailure(), logged, tmp_path)
+    assert error.problem == f"StrykerJS's configuration is wrong ({wrong})"
+
+
+def test_a_build_that_fails_is_named_with_what_it_prints(tmp_path: Path) -> None:
+    said = "Command failed with exit code 2: tsc -b\n\nsrc/a.ts(1,7): error TS2322"
+    shown = "    at getFinalError (final-error.js:6:9) {\n  shortMessage: 'Command failed',\n  stdio: [\n    ''\n  ]\n}"
+    logged = f"12:00:00 (7) ERROR Stryker Unexpected error occurred while running Stryker ExecaError: {said}\n{shown}\n"
+    error = failure(said, BaselineFailure(), logged, tmp_path)
+    assert str(error).startswith(
+        "the project can't be built (Command failed with exit code 2: tsc -b\nsrc/a.ts(1,7): error TS2322): correct it"
+    )
+    other = failure(f"{said[8:]}", BaselineFailure(), logged, tmp_path)
+    assert "shortMessage" not in other.problem
