@@ -3,6 +3,7 @@
 import __future__
 
 import gc
+import itertools
 import sys
 import types
 import weakref
@@ -69,31 +70,33 @@ def closure():
     return step
 '''
 
+NUMBERS = itertools.count()
+
 
 @pytest.fixture
-def module(request: pytest.FixtureRequest) -> Iterator[types.ModuleType]:
-    """MODULE, imported, and no function of the modules of other tests."""
-    gc.unfreeze()
-    gc.collect()
-    name = "live_code_under_test"
+def module() -> Iterator[types.ModuleType]:
+    """MODULE, imported from a file of its own: the modules of other tests are perhaps still there."""
+    name = f"live_code_under_test_{next(NUMBERS)}"
     made = types.ModuleType(name)
     made.__file__ = f"/{name}.py"
     sys.modules[name] = made
     exec(compile(MODULE, made.__file__, "exec", dont_inherit=True), made.__dict__)
     yield made
     del sys.modules[name]
+    gc.freeze()  # as at the beginning of all tests
 
 
-def change(old: str, new: str, text: str = MODULE) -> CodeChange:
+def change(old: str, new: str, text: str = MODULE, file: str = "/module.py") -> CodeChange:
     """The change that puts `new` in the place of `old`, which stands in the text once."""
     assert text.count(old) == 1
     start = text.index(old)
-    return SourceFile("/live_code_under_test.py", text).change(start, start + len(old), new)
+    return SourceFile(file, text).change(start, start + len(old), new)
 
 
 def put_into(module: types.ModuleType, old: str, new: str) -> None:
     """Into the live functions."""
-    put(LiveFunctions(frozenset([module.__file__ or ""])), change(old, new).segment)
+    file = str(module.__file__)
+    put(LiveFunctions(frozenset([file])), change(old, new, file=file).segment)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +180,7 @@ def test_a_function_that_nothing_holds_any_more_is_refused(module):
 
 
 def test_a_function_of_other_code_at_the_same_place_is_left_alone(module):
-    other = types.FunctionType(compile(MODULE.replace("a + b", "a * b"), "/live_code_under_test.py", "exec"), {})
+    other = types.FunctionType(compile(MODULE.replace("a + b", "a * b"), str(module.__file__), "exec"), {})
     namespace: dict[str, object] = {}
     exec(other.__code__, namespace)
     module.plain = namespace["plain"]

@@ -145,8 +145,8 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     "workspace/test_projects.py": ("test_it_gives_way_at_the_root",),
 }
 # Of the corpus: kinds of code for which the engine does what it does for a kind that the main ring has.
-FURTHER_KINDS = """asyncio_loop awkward_code c_extension fixed_port flaky known_wrong knows_forks leak left_behind
-made_at_import module_state namespace_package native_threads programs pytest_plugin random_numbers random_order real_time
+FURTHER_KINDS = """asyncio_loop awkward_code beneath_pytest c_extension cache_at_import fixed_port flaky known_wrong knows_forks leak left_behind
+made_at_import module_state namespace_package native_threads opened_at_import programs pytest_plugin random_numbers random_order real_time
 recompiled session_fixture shared_at_import signals sqlite_cwd threads"""
 # The same form: what only `make test-all` runs.
 COMBINATIONS: dict[str, tuple[str, ...]] = {
@@ -177,13 +177,24 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # The stand-in for cargo and the scripted dotnet have the whole suite, and PIT and gremlins tests of verdicts, a cancel,
     # edits, requests side by side and a red suite.
     "adapters/test_conformance.py": ("by a command", "generic", "StrykerJS", "net_repo", "real", "gremlins", "PIT"),
-    # The real gremlins and PIT, each with a test of a cancel of its own.
-    "adapters/test_cancel_everywhere.py": ("gremlins", "pit"),
+    # The real gremlins and PIT, each with a test of a cancel of its own. cosmic-ray's tests run in mutmut's engine.
+    "adapters/test_cancel_everywhere.py": ("gremlins", "pit", "says_the_same[cosmic-ray]"),
     # The main ring has one run of the real cargo-mutants, and one with nextest.
     "adapters/test_cargo_mutants_real.py": ("kept_builds",),
+    # The workspace has modules of which verdicts depend, the till programs that tests build and run.
     "adapters/test_gremlins_modules.py": (
+        "test_a_module_with_vendored_ones",
         "test_mutants_of_an_older_gremlins",
         "test_processes_that_tests_start_have_the_mutant[off]",
+        "in_programs_that_they_build_has_the_verdict_of_a_fresh_process[True]",
+    ),
+    # More of what one test has each: shared binaries, failing tests, fresh processes.
+    "adapters/test_gremlins.py": (
+        "verdicts_of_binaries_of_their_own[early",
+        "test_data_outside_of_the_module",
+        "test_failing_tests_are_named_whose_package_prints_a_lot",
+        "test_tags_and_options_of_the_linker",
+        "leave_out_tests_that_fail_without_a_mutant[False]",
     ),
     # `test_pit_reading.py` has how errors of the real Maven are read. A verification by it takes 30 s of CPU:
     # `test_pit_fresh_runs.py` has a script in its place.
@@ -202,9 +213,10 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "command line",
         "test_the_threshold_is_that_of_the_configuration",  # the configuration that was named has one
     ),
+    # A package of a workspace is tested there by `test_what_a_package_of_the_workspace_writes_beside_itself`.
     "adapters/test_stryker_js_workspaces.py": (
         "portable",
-        "test_a_part_of_a_workspace_has_the_statuses_of_strykerjs_alone[plug'n'play]",
+        "test_a_part_of_a_workspace_has_the_statuses_of_strykerjs_alone",
         "test_what_a_package_of_the_workspace_writes_beside_itself_stays_in_its_copy[isolated-pnpm]",
     ),
     "python_engine/test_corpus.py": (
@@ -217,7 +229,11 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         # The engine is the one that mutmut's mutants are tested by, in the same projects.
         *(f"cosmic_ray_says_what_a_fresh_process_says[{kind}-on]" for kind in ("awkward_code", "late_imports")),
     ),
-    "test_oracle.py": ("[beside", "test_a_runtime_error_is_contradicted"),
+    "test_oracle.py": (
+        "[beside",
+        "test_a_runtime_error_is_contradicted",
+        "test_pytest_may_fail_after_the_last_test_also_without_a_mutant",  # the exit code counts for neither
+    ),
     # What is hardest to find and to end is ended: a daemon that has no environment, and ignores SIGTERM.
     "processes/test_process_tree.py": tuple(
         f"{end}[{kind}-"
@@ -244,6 +260,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "cluster/test_networks.py": ("test_a_slow_network",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
     "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
+    # `test_init.py` and `test_diagnosis.py` have what the commands make of each tool, the adapters' tests a doctor of it.
+    "real/test_polyglot.py": ("test_the_commands_that_set_a_project_up_know_every_tool",),
     # The same commands as in Python's tutorial, with another tool, of which `test_polyglot.py` has a session.
     "real/test_tutorials.py": ("[javascript]",),
     # The same commands on another forge, or with another tool.
@@ -257,16 +275,25 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         # The engine's, with cosmic-ray's mutants: `test_mutmut_verdicts.py` and `test_engine.py` have them with mutmut's.
         "test_a_restart_begins_when_mutants_are_listed",
     ),
-    # What runs at import is tested again by `test_what_each_edit_has_tested_again`, whatever was edited.
-    "real/test_incremental_dependencies.py": ("test_a_survivor_at_import",),
+    # What runs at import is tested again by `test_what_each_edit_has_tested_again`, whatever was edited, and
+    # `test_no_coverage.py` has what tests compute for others.
+    "real/test_incremental_dependencies.py": ("test_a_survivor_at_import", "test_what_only_shows_alone"),
     # The next server and a test that is gone: `test_kept.py` has its file, too. `spawn` is the other way to a new interpreter.
     # Of programs that run others, a shell is one.
     "python_engine/test_no_coverage.py": (
-        "[edit-the next one]",
-        "[delete_file-the next one]",
+        "the next one]",
         "[forkserver]",
         "[by a file of make]",
+        "[by another program]",
     ),
+    # Further things that a fork must not share, further ways to another tree, and from a file to a thread or a process.
+    "python_engine/test_session_server.py": tuple(
+        f"share_more_than_memory[{kind}]" for kind in ("asked for its process", "process", "reads", "socket")
+    ),
+    "python_engine/test_engine.py": tuple(
+        f"is_refused_by_its_path[{way}]" for way in ("PYTHONPATH", "conftest.py", "pythonpath")
+    ),
+    "python_engine/test_early_jobs.py": ("none_is_used[a process that is waited for]",),
     # The same client through another transport.
     "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),
     "dialects/test_mtp.py": ("is_served[socket]", "is_served[stdio]"),
@@ -278,11 +305,16 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         f"test_each_request_gets_one_answer_and_each_mutant_one_result[{dialect}]"
         for dialect in ("lsp", "mcp", "msp-alpha", "mtp", "test-runner")
     ),
-    # The same commands, as for an interpreter that is externally managed.
-    "toolkit/test_install.py": ("test_each_command_installs_what_it_names[-m venv]",),
+    # Real installations, by pip: the core has each command.
+    "toolkit/test_install.py": (
+        "test_each_command_installs_what_it_names[-m venv]",
+        "test_the_command_for_an_externally_managed_interpreter_installs",
+    ),
     "dialects/test_test_runner.py": ("is_served[socket]",),
-    # The same at other moments, or in one more project.
-    "adapters/test_cosmic_ray_safety.py": ("no_status[1]",),
+    # The same at other moments, or in one more project: `test_tests_that_something_kills_are_run_once_more` has one.
+    "adapters/test_cosmic_ray_safety.py": ("test_sigkill_of_tests_changes_no_status",),
+    # Beside the project, as in a workspace, or installed.
+    "adapters/test_mutmut_warm.py": ("mutants_meet[beside]",),
     "adapters/test_stryker_net_copies.py": ("at_any_moment_leaves_nothing[1]",),
     # With random requests, edits and moments; each kind of request, edit and kill has a test of its own.
     "soak/test_soak.py": (),
@@ -301,6 +333,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_open_run.py": (
         "test_no_time_at_all_lets_nothing_stay",
         "test_of_several_runs_that_are_open",
+        # A killed StrykerJS is started anew in `test_stryker_js_running.py`.
+        "test_what_waits_has_run_no_mutant_and_what_is_killed_meanwhile",
     ),
 }
 # The same form: tests that start Python processes, in which nobody sees what they run. `make mutants` would run them for each mutant.
