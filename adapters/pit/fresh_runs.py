@@ -10,7 +10,8 @@ That JVM is not always right: the plug-in for JUnit 5 runs all tests of a class 
 the code computes once is computed without the mutant. So where PIT contradicts a result, the class file that PIT has
 made of the mutant takes the place of the project's, and PIT's own run of the tests before it mutates anything decides
 (`MutatedRuns`): they have to pass, as in every run of PIT. The tests are those of the classes that have killed the
-mutant, or that cover it, and must pass without it.
+mutant, or that cover it, and must pass without it. Where that is not so, or they let a mutant live that was killed,
+they may need what other tests leave: then all test classes run, in PIT's order.
 """
 
 import asyncio
@@ -241,6 +242,8 @@ async def _settled(plugin: PluginRuns, chosen: Chosen) -> dict[str, dict[str, An
         report_phase(SETTLING, done, len(contradicted), begins=not done)
         tests = result.killed_by or result.covered_by or ()
         status = await runs.status(_owner(key), files[key], tests)
+        if tests and (status is None or (status == SURVIVED and result.status.detected)):
+            status = await runs.status(_owner(key), files[key], ())  # they may need what others leave
         if status is not None:
             found[key] |= {"status": status, "killing": []}
     return found

@@ -38,6 +38,7 @@ from .installation import java
 from .kept import KeptCoverage
 from .listing import all_ran, calling_line, failing_tests
 from .maven import QUICK_START, Module
+from .suites import SURVIVED, Suite
 from .testers import Launch, Testers, World, is_native
 from .tool import Tool
 
@@ -45,7 +46,7 @@ T = TypeVar("T")
 NAME = "PIT's host"
 SHOWN_CHARS = 600  # of PIT's messages
 SHOWN_TESTS = 5
-KILLED, SURVIVED = "KILLED", "SURVIVED"
+KILLED = "KILLED"
 
 
 @define
@@ -100,6 +101,7 @@ class Host:
         self._failure: dict[str, Any]  # of tests without a mutant
         self._closed = False
         self._testers: Testers | None = None  # where mutants of the module may share a JVM
+        self._suite: Suite | None = None  # there, after the measurement
         # Every mutant: `key`, `package`, `file`, `line`, `mutator`, `description`.
         self.listed = Shared(self._list, self._abandoned)
         # The names of the tests that cover a mutant, by its key. Tests run to find out, as far as none is kept.
@@ -174,10 +176,12 @@ class Host:
         try:
             arguments = await self._arguments(key) if self._testers is not None else None
             answer = await self._testers.test(arguments) if self._testers and arguments else {}
-            status = answer.get("status")
-            if status is None or (status == SURVIVED and not all_ran(tests, answer["run"])):
+            status, is_open = answer.get("status"), answer.get("open", False)
+            if (status is None and not is_open) or (status == SURVIVED and not all_ran(tests, answer["run"])):
                 answer = {"error": answer.get("error")} | await self._test_alone(key)
-            return answer
+            if arguments and self._suite and (is_open or answer["status"] == SURVIVED):
+                answer |= await self._suite.verdict(arguments, answer)
+            return answer if "status" in answer else answer | await self._test_alone(key)
         finally:
             self._testing -= 1
 
@@ -217,7 +221,7 @@ class Host:
         if self._kept is not None and answer["keep"] is not None and parts == self._parts:
             await in_thread(self._kept.save, answer["keep"])
         if await in_thread(self._may_share):
-            self._share(answer["agent"])
+            self._suite = Suite(self._share(answer["agent"]), answer["suite"])
         return {key: tuple(names[number] for number in numbers) for key, numbers in answer["tests"].items()}
 
     async def _is_measured(self, known: Mapping[str, Any]) -> bool:
@@ -237,11 +241,12 @@ class Host:
         native = is_native(configuration.classes, configuration.test_classes)
         return not (configuration.flags["fullMutationMatrix"] or native)
 
-    def _share(self, agent: str) -> None:
+    def _share(self, agent: str) -> Testers:
         if self._testers is None:
             jvm_arguments = [f"-javaagent:{agent}", *self._settings["quickJvmArgs"]]
             launch = Launch.of(self._module, self._tool, self._settings["classPath"], jvm_arguments)
             self._testers = Testers(launch, self._world)
+        return self._testers
 
     def _known(self) -> dict[str, Any]:
         if self._kept is None:

@@ -117,15 +117,16 @@ class Testers:
     )
     _closed: bool = field(default=False, init=False)
 
-    async def test(self, arguments: str) -> dict[str, Any]:
+    async def test(self, arguments: str, **question: Any) -> dict[str, Any]:
         """Test the mutant that `arguments` of PIT's minion are for. No "status": a JVM of its own must decide.
 
-        Then "error" says why, if it was an error. Raises `ToolError` when the testers were closed.
+        Then "error" says why, if it was an error. The `question` may ask for more: see `programs/Tester.java`.
+        Raises `ToolError` when the testers were closed.
         """
         try:
             async with self._places.lease() as tester:
                 process = await tester.process.get(partial(self._started, tester))
-                answer = await process.ask({"arguments": arguments})
+                answer = await process.ask({"arguments": arguments, **question})
                 tester.noted += 1
                 if answer["changed"] or tester.noted == MUTANTS:
                     await tester.process.close()

@@ -76,6 +76,29 @@ final class Lazy {
     private static String prefix() {
         return "Hello";
     }
+
+    static int greeted;
+
+    static void greet() {
+        greeted++;
+    }
+
+    static void leave() {
+        greeted--;
+    }
+}
+""",
+    "price/src/test/java/example/price/FirstTest.java": """package example.price;
+
+import org.junit.jupiter.api.Test;
+
+class FirstTest {
+    @Test
+    void greetsAndLeaves() {
+        Lazy.greeting();
+        Lazy.greet();
+        Lazy.leave();
+    }
 }
 """,
     "price/src/test/java/example/price/LazyTest.java": """package example.price;
@@ -87,6 +110,11 @@ class LazyTest {
     @Test
     void greets() {
         Assertions.assertEquals("Hello", Lazy.greeting());
+    }
+
+    @Test
+    void nobodyIsThere() {
+        Assertions.assertEquals(0, Lazy.greeted);
     }
 }
 """,
@@ -211,11 +239,16 @@ async def test_a_compile_error_is_named(tmp_path: Path, pit_tools: Path, real: b
 
 
 async def test_verdicts_are_those_of_pit_and_what_is_computed_once_is_computed_with_the_mutant(shop: Pit) -> None:
-    """PIT's plug-in for JUnit 5 runs the test before the mutant is in the class: Maven's own run decides there."""
+    """PIT's plug-in for JUnit 5 runs the test before the mutant is in the class: Maven's own run decides there.
+
+    A test that does not run the mutant kills two of them, one of which only after the test that does.
+    """
     mutants = await discovered(shop, PRICE, LAZY)
     mutants = [mutant for mutant in mutants if mutant.path == LAZY or mutant.location.start.line == 8]
     results = await results_of(shop, mutants)
-    assert results["14 EmptyObjectReturnVals"].status is Status.KILLED
+    assert results["14 EmptyObjectReturnVals"].killed_by == ("example.price.LazyTest.greets()",)
+    assert results["14 EmptyObjectReturnVals"].covered_by == ("example.price.FirstTest.greetsAndLeaves()",)
+    assert results["24 Math"].killed_by == ("example.price.LazyTest.nobodyIsThere()",)
     right, survivor = results["8 Math"], results["8 Math (3)"]
     fresh = FreshTool(shop)
     known = await fresh.verdicts(list(results.values()))

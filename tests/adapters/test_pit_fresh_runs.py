@@ -170,21 +170,25 @@ async def test_modules_that_are_tested_together_have_samples_of_their_own(
 
 
 @pytest.mark.parametrize(
-    ("control", "mutated", "status"),
+    ("outcomes", "status"),
     [
-        ("passes", "fails", "KILLED"),
-        ("passes", "passes", "SURVIVED"),
-        ("passes", "hangs", "TIMED_OUT"),
-        ("passes", "breaks", "SURVIVED"),  # as PIT says: these tests decide nothing
-        ("fails", "fails", "SURVIVED"),
-        ("has no mutants", "fails", "SURVIVED"),
+        ("passes, fails", "KILLED"),
+        ("passes, hangs", "TIMED_OUT"),
+        # Those of all test classes, which need what others leave; or they decide nothing, and it is as PIT says.
+        ("passes, passes, passes, fails", "KILLED"),
+        ("passes, passes, passes, passes", "SURVIVED"),
+        ("passes, breaks, passes, fails", "KILLED"),
+        ("passes, breaks, passes, breaks", "SURVIVED"),
+        ("fails, passes, fails", "KILLED"),
+        ("fails, fails", "SURVIVED"),
+        ("has no mutants, has no mutants", "SURVIVED"),
     ],
 )
 async def test_where_pit_contradicts_a_result_its_tests_of_the_mutated_class_decide(
-    root: Path, monkeypatch: pytest.MonkeyPatch, control: str, mutated: str, status: str
+    root: Path, monkeypatch: pytest.MonkeyPatch, outcomes: str, status: str
 ) -> None:
     """PIT says Survived, and a test of `a.BTest` has killed the mutant in the run."""
-    outcomes, seen = iter(["passes", control, mutated]), []
+    coming, seen = iter(["passes", *outcomes.split(", ")]), []
 
     async def run(copy: Path, what: str, *arguments: str, heard: Heard) -> None:
         compiled = copy / "target" / "classes" / "a" / "B$C.class"
@@ -202,7 +206,7 @@ async def test_where_pit_contradicts_a_result_its_tests_of_the_mutated_class_dec
         tests = [each.text for each in configuration.findall("targetTests/param")]
         assert configuration.findtext("skipFailingTests") == (None if not seen else "false")  # else none would fail
         seen.append((compiled.read_text(), tests, "-Dmaven.main.skip=true" in arguments))
-        outcome = next(outcomes)
+        outcome = next(coming)
         if outcome in ("fails", "breaks"):
             raise ToolError("1 tests did not pass without mutation" if outcome == "fails" else "no memory")
         if outcome == "hangs":
@@ -213,8 +217,11 @@ async def test_where_pit_contradicts_a_result_its_tests_of_the_mutated_class_dec
     monkeypatch.setattr(fresh_runs, "TIMEOUT_MARGIN_S", 0.2)
     answers = await fresh(root, chosen(root, KEYS[3]))
     assert answers["", KEYS[3]]["status"] == status
-    runs = [("project's", [], False), ("project's", ["a.BTest"], True), ("mutant's", ["a.BTest"], True)]
-    assert seen == runs[: 3 if control == "passes" else 2]
+    assert seen[0] == ("project's", [], False)
+    own, whole = [[(text, tests, True) for text in ("project's", "mutant's")] for tests in (["a.BTest"], [])]
+    left = {"passes, fails": own, "passes, hangs": own, "fails, passes, fails": [own[0], *whole]}
+    controls = [own[0], whole[0]]
+    assert seen[1:] == left.get(outcomes, controls if outcomes.startswith(("fails", "has")) else [*own, *whole])
 
 
 async def test_a_cancel_ends_maven_and_all_that_it_has_started_and_erases_the_copy(root: Path, temporary: Path) -> None:

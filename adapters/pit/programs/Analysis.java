@@ -1,5 +1,4 @@
 import java.io.ByteArrayOutputStream;
-import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -12,7 +11,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.function.Consumer;
-import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.pitest.classinfo.ClassName;
 import org.pitest.classpath.ClassPathByteArraySource;
@@ -50,11 +48,8 @@ import org.pitest.process.LaunchOptions;
 import org.pitest.reloc.asm.ClassReader;
 import org.pitest.reloc.asm.ClassVisitor;
 import org.pitest.reloc.asm.Opcodes;
-import org.pitest.testapi.TestGroupConfig;
 import org.pitest.util.ExitCode;
-import org.pitest.util.Glob;
 import org.pitest.util.SafeDataOutputStream;
-import org.pitest.util.Verbosity;
 
 /**
  * The mutants of one module, as PIT finds them, and what its own minions say about one of them.
@@ -67,29 +62,30 @@ import org.pitest.util.Verbosity;
  * <p>Used are only those parts of PIT that are the same in 1.17 and 1.25.
  */
 final class Analysis {
-    private static final String ENGINE = "gregor";
+    static final String ENGINE = "gregor";
     private static final String NO_TEST = "msp.bridge.no.such.Test";
 
-    private final Map<?, ?> settings;
+    private final Options options;
     private final PluginServices plugins = PluginServices.makeForContextLoader();
     private final Map<String, MutationDetails> listed = new LinkedHashMap<>();
     private volatile Map<String, MutationDetails> mutants = Map.of(); // with tests: those of `kept`, later those measured
     private boolean measured;
+    private List<Object> suite; // the names of all test classes
     private Map<?, ?> kept; // of an answer's "keep"
     private EngineArguments engine;
     private JarCreatingJarFinder agent;
     private WorkerFactory workers;
 
     Analysis(Map<?, ?> settings) {
-        this.settings = settings;
+        options = new Options(settings);
     }
 
     /** The "mutants", without their tests, and the "debug" texts of their classes. */
     synchronized Map<String, Object> list() {
-        ReportOptions options = options("jvmArgs");
-        options.setTargetTests(List.of(NO_TEST::equals));
-        mutants(options, null).forEach(mutant -> listed.put(key(mutant), mutant));
-        ClassPathByteArraySource classes = new ClassPathByteArraySource(options.getClassPath());
+        ReportOptions untested = options.of("jvmArgs");
+        untested.setTargetTests(List.of(NO_TEST::equals));
+        mutants(untested, null).forEach(mutant -> listed.put(key(mutant), mutant));
+        ClassPathByteArraySource classes = new ClassPathByteArraySource(untested.getClassPath());
         Map<String, Object> debug = new HashMap<>();
         listed.values().stream().map(MutationDetails::getClassName).distinct()
             .forEach(name -> classes.getBytes(name.asJavaName()).ifPresent(bytes -> new ClassReader(bytes).accept(
@@ -122,7 +118,7 @@ final class Analysis {
     }
 
     /**
-     * Runs the tests without a mutant: the "names" of tests, and for each mutant's key numbers of its "tests".
+     * Runs the tests without a mutant: the "names" of tests, for each mutant's key numbers of its "tests", and the "suite".
      *
      * <p>With "tree", a digest of all files, those test classes alone that have changed since "kept": an answer's "keep", if
      * {@link #foresee} had none.
@@ -132,10 +128,10 @@ final class Analysis {
         String jar = agent();
         if (!measured) {
             Measurement measurement = question.get("tree") == null ? null : new Measurement(
-                new Reach(ProjectLoader.files(texts("classPath"))), (String) question.get("tree"),
+                new Reach(ProjectLoader.files(options.texts("classPath"))), (String) question.get("tree"),
                 kept == null ? (Map<?, ?>) question.get("kept") : kept);
             Map<String, MutationDetails> found = new LinkedHashMap<>();
-            covered(options("quickJvmArgs"), measurement).forEach(mutant -> found.put(key(mutant), mutant));
+            covered(options.of("quickJvmArgs"), measurement).forEach(mutant -> found.put(key(mutant), mutant));
             mutants = found;
             measured = true;
             answer.put("keep", measurement == null ? null : measurement.keepable());
@@ -148,12 +144,13 @@ final class Analysis {
         answer.put("names", new ArrayList<Object>(numbers.keySet()));
         answer.put("tests", tests);
         answer.put("agent", jar);
+        answer.put("suite", suite);
         return answer;
     }
 
     private String agent() {
         if (workers == null) {
-            workers = workers(options("jvmArgs"));
+            workers = workers(options.of("jvmArgs"));
         }
         return agent.getJarLocation().orElseThrow();
     }
@@ -164,7 +161,7 @@ final class Analysis {
         if (mutant == null || mutant.getTestsInOrder().isEmpty()) {
             return null;
         }
-        ReportOptions options = options("jvmArgs");
+        ReportOptions options = this.options.of("jvmArgs");
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         new SafeDataOutputStream(bytes).write(new MinionArguments(List.of(mutant), testClasses(mutant), ENGINE, engine, timeLimit(options),
             options.getVerbosity(), options.isFullMutationMatrix(), options.createMinionSettings()));
@@ -225,6 +222,7 @@ final class Analysis {
             @Override
             public CodeSource createCodeSource(ProjectClassPaths paths) {
                 CodeSource code = super.createCodeSource(paths);
+                suite = code.testTrees().map(tree -> tree.name().asJavaName()).collect(Collectors.toList());
                 return measurement == null ? code : measurement.limited(code);
             }
 
@@ -234,7 +232,7 @@ final class Analysis {
             }
         };
         try {
-            AnalysisResult result = new EntryPoint().execute(base(), options, factory, environment());
+            AnalysisResult result = new EntryPoint().execute(this.options.base(), options, factory, this.options.environment());
             result.getError().ifPresent(error -> {
                 throw new IllegalStateException(error);
             });
@@ -252,8 +250,8 @@ final class Analysis {
         engine = EngineArguments.arguments()
             .withExcludedMethods(options.getExcludedMethods()).withMutators(options.getMutators());
         LaunchOptions launch = new LaunchOptions(
-            agent, factory.getJavaExecutable(), options.getJvmArgs(), environment());
-        return new WorkerFactory(base(), options.createMinionSettings(),
+            agent, factory.getJavaExecutable(), options.getJvmArgs(), this.options.environment());
+        return new WorkerFactory(this.options.base(), options.createMinionSettings(),
             new MutationConfig(factory.createEngine().createEngine(engine), launch), engine, timeLimit(options),
             options.getVerbosity(), options.isFullMutationMatrix(), options.getClassPath().getLocalClassPath());
     }
@@ -264,59 +262,6 @@ final class Analysis {
 
     private static Collection<ClassName> testClasses(MutationDetails mutant) {
         return mutant.getTestsInOrder().stream().map(TestInfo.toDefiningClassName()).collect(Collectors.toSet());
-    }
-
-    private ReportOptions options(String jvmArguments) {
-        ReportOptions options = new ReportOptions();
-        options.setClassPathElements(texts("classPath"));
-        options.setCodePaths(texts("codePaths"));
-        options.setSourceDirs(texts("sources").stream().map(each -> new File(each).toPath())
-            .collect(Collectors.toList()));
-        options.setTargetClasses(texts("targetClasses"));
-        options.setTargetTests(globs("targetTests"));
-        options.setExcludedClasses(texts("excludedClasses"));
-        options.setExcludedTestClasses(globs("excludedTestClasses"));
-        options.setExcludedMethods(texts("excludedMethods"));
-        options.setIncludedTestMethods(texts("includedTestMethods"));
-        options.setExcludedRunners(texts("excludedRunners"));
-        options.setMutators(texts("mutators"));
-        options.setFeatures(texts("features"));
-        options.setLoggingClasses(texts("avoidCallsTo"));
-        options.addChildJVMArgs(texts(jvmArguments));
-        options.setGroupConfig(new TestGroupConfig(texts("excludedGroups"), texts("includedGroups")));
-        options.setDetectInlinedCode(Boolean.TRUE.equals(settings.get("detectInlinedCode")));
-        options.setSkipFailingTests(Boolean.TRUE.equals(settings.get("skipFailingTests")));
-        options.setFullMutationMatrix(Boolean.TRUE.equals(settings.get("fullMutationMatrix")));
-        options.addOutputFormats(List.of("XML")); // what a full matrix insists on
-        options.setShouldCreateTimestampedReports(false);
-        options.setFailWhenNoMutations(false);
-        options.setTimeoutConstant(((Number) settings.get("timeoutConstant")).longValue());
-        options.setTimeoutFactor(((Number) settings.get("timeoutFactor")).floatValue());
-        options.setNumberOfThreads(1);
-        options.setVerbosity(Verbosity.QUIET);
-        options.setMutationEngine(ENGINE);
-        options.setReportDir((String) settings.get("reports"));
-        options.setProjectBase(base().toPath());
-        options.setFreeFormProperties(new Properties());
-        return options;
-    }
-
-    private File base() {
-        return new File((String) settings.get("base"));
-    }
-
-    private Map<String, String> environment() {
-        Map<String, String> environment = new HashMap<>();
-        ((Map<?, ?>) settings.get("environment")).forEach((name, value) -> environment.put((String) name, (String) value));
-        return environment;
-    }
-
-    private List<String> texts(String name) {
-        return ((List<?>) settings.get(name)).stream().map(String.class::cast).collect(Collectors.toList());
-    }
-
-    private Collection<Predicate<String>> globs(String name) {
-        return Glob.toGlobPredicates(texts(name));
     }
 
     static String key(MutationDetails mutant) {

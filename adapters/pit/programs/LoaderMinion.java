@@ -6,13 +6,16 @@ import java.util.Comparator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.pitest.classinfo.CachingByteArraySource;
 import org.pitest.classinfo.ClassByteArraySource;
 import org.pitest.classpath.ClassloaderByteArraySource;
 import org.pitest.coverage.TestInfo;
 import org.pitest.mutationtest.config.MinionSettings;
+import org.pitest.mutationtest.engine.Mutant;
 import org.pitest.mutationtest.engine.Mutater;
+import org.pitest.mutationtest.engine.MutationDetails;
 import org.pitest.testapi.Description;
 import org.pitest.testapi.ResultCollector;
 import org.pitest.testapi.TestUnit;
@@ -48,9 +51,38 @@ public final class LoaderMinion {
         return tests.stream().filter(names::contains).collect(Collectors.toList());
     }
 
+    /** The test that runs first. */
+    public static String first(MinionArguments arguments) {
+        return testsOf(arguments).get(0).getName();
+    }
+
     /** The test of the mutant that takes least time. */
     public static String quickest(MinionArguments arguments) {
         return testsOf(arguments).stream().min(Comparator.comparingInt(TestInfo::getTime)).orElseThrow().getName();
+    }
+
+    /** That of the tests and the project. */
+    public ClassLoader loader() {
+        return loader;
+    }
+
+    /** Puts the mutant into its class, for {@link #suite}; false if the JVM refuses it. */
+    public boolean insert() throws IOException {
+        MutationDetails mutation = arguments.mutations.iterator().next();
+        Mutant mutant = plugins.createEngine(arguments.engine).createEngine(arguments.engineArgs).createMutator(source)
+            .getMutation(mutation.getId());
+        plugins.createReset().resetFor(mutant);
+        return new HotSwap().insertClass(mutation.getClassName(), loader, mutant.getBytes());
+    }
+
+    /** Runs all tests of these classes, up to the first that fails and whose name is not {@code expected}. */
+    public SuiteRun suite(List<String> testClasses, Predicate<String> expected) {
+        return new SuiteRun(plugins.getTestFrameworkPlugin(arguments.pitConfig, source), loader, testClasses, expected).run();
+    }
+
+    /** The time in milliseconds in which tests have to end that take {@code ms} without the mutant. */
+    public static long limit(MinionArguments arguments, long ms) {
+        return arguments.timeoutStrategy.getAllowedTime(ms);
     }
 
     /** Tests the mutant. */

@@ -25,6 +25,7 @@ import java.util.Objects;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TimeZone;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.ForkJoinWorkerThread;
@@ -73,6 +74,15 @@ final class ProcessState {
     ThreadGroup newGroup() {
         groups.add(new ThreadGroup("main"));
         return groups.get(groups.size() - 1);
+    }
+
+    /** What {@link #changes()} sets back, as a number: what tests have set, others may read. */
+    long settings() {
+        Map<String, Object> now = new TreeMap<>();
+        copyOf(System.getProperties()).forEach((name, value) -> now.put(name.toString(), value));
+        return StaticState.textHash(Arrays.asList(now, Locale.getDefault(), Locale.getDefault(Locale.Category.DISPLAY),
+            Locale.getDefault(Locale.Category.FORMAT), TimeZone.getDefault().getID(), System.out == out, System.err == err,
+            System.in == in, Thread.getDefaultUncaughtExceptionHandler() == handler).toString());
     }
 
     /** Names what has changed for good since this was made. */
