@@ -12,9 +12,9 @@ which mutant. Any of them may be cancelled at any await, and what runs for it al
   that is cancelled, the files change or the bridge ends.
 - After an edit tests run to see which of them cover which mutant. Meanwhile the tests that covered a mutant before
   are run with it (`kill`): if one of them kills it, that holds, whatever else covers it now. All other verdicts wait.
-- A mutant is tested for one request, by a tester that it borrows (`testers`), or where that is in doubt by a JVM that
-  the host starts for it. When the request is cancelled, the JVM of this mutant is ended, and the cancel is raised
-  when that is done. The host and what it knows stay.
+- A mutant is tested for one request, by a tester that it borrows (`testers`), where that is in doubt by all tests there
+  (`suites`), or by a JVM that the host starts for it. When the request is cancelled, the JVM of this mutant is ended,
+  and the cancel is raised when that is done. The host and what it knows stay.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_pit_frameworks.py",
         "adapters/test_pit_isolation.py",
         "adapters/test_pit_settings.py",
+        "adapters/test_pit_suites.py",
         "adapters/test_stryker_js_discovery.py",
         "adapters/test_stryker_js_faults.py",
         "adapters/test_stryker_js_install.py",
