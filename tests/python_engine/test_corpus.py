@@ -16,8 +16,8 @@ from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
 OF_MUTMUT = AskedHere if Path(sys.executable) == PYTHON else Mutmut
 COSMIC_RAY_KINDS = ("at_import", "awkward_code", "late_imports", "left_behind", "src_layout")
 # Code and tests that have no effect outside of their process: the engine does the same whether they are isolated or not.
-WITHOUT_EFFECTS = """awkward_code c_extension doctests flaky known_wrong leak module_state namespace_package random_numbers
-random_order real_time recompiled registries session_fixture src_layout unittest_suite"""
+WITHOUT_EFFECTS = """awkward_code c_extension doctests flaky known_wrong leak module_state namespace_package needs_another
+random_numbers random_order real_time recompiled registries session_fixture src_layout unittest_suite"""
 MOST = 12  # mutants of a module that are checked
 ANEW = 1  # of a project's, in a fresh process whatever is kept
 MOST_OF_COSMIC_RAY = 6  # of its many

@@ -102,3 +102,38 @@ async def test_where_the_suite_decides_on_each_survivor_it_does_so_after_an_edit
         await verdicts_of(trial, "weak", "2")
         trial.edit("pkg/m.py", "    SEEN.add(a)\n", "    b = a\n    SEEN.add(b)\n")
         assert (await verdicts_of(trial, "weak", "2"))["2"] == (Status.SURVIVED, 2 + 6)
+
+
+NEEDS_ANOTHER = b"""import time
+
+import pytest
+
+from pkg.m import area, volume
+
+DONE = set()
+
+
+def test_area():
+    time.sleep(0.2)
+    assert area(2, 3) == 6
+    DONE.add("area")
+
+
+def test_volume():
+    if "area" not in DONE:
+        pytest.skip("needs test_area")
+    assert volume(2, 3, 4) == 24
+"""
+
+
+async def test_a_test_that_is_skipped_without_another_runs_after_it(tmp_path: Path) -> None:
+    """As with pytest-dependency: before and after edits, alone it says nothing."""
+    sizes = b"def area(a, b):\n    return a * b\n\n\ndef volume(a, b, c):\n    return a * b * c\n"
+    files = {**PACKAGE, "pkg/m.py": sizes, "tests/test_m.py": NEEDS_ANOTHER}
+    strong, weak = "    assert volume(2, 3, 4) == 24\n", "    assert volume(2, 3, 4)\n"
+    async with Trial.of(files, tmp_path) as trial:
+        assert {each.status for each in (await trial.test()).values()} == {Status.KILLED}
+        for old, new, status in ((strong, weak, Status.SURVIVED), (weak, strong, Status.KILLED)):
+            trial.edit("tests/test_m.py", old, new)
+            found = [each for each in await trial.discover() if "x_volume_" in str(each.description)]
+            assert {each.status for each in (await trial.test(found)).values()} == {status}

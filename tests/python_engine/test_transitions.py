@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from msp_bridge.python_engine.programs.answers import ToHost
-from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts
+from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts, Held
 from msp_bridge.python_engine.programs.channel import TargetPlan
 from msp_bridge.python_engine.programs.controls import HOLDS_S, Controls
 from msp_bridge.python_engine.programs.file_edit import FileEdit
@@ -32,6 +32,7 @@ NEAR = frozenset({"near.py"})
 FAILED = {"failure": [TESTS[KILLER], "no"], "tests": 1, "seconds": 0.0}
 REPORTS: dict[Seen, dict[str, Any] | None] = {
     Seen.NOT_LIVE: {"not_live": "a closure"},
+    Seen.SKIPPED: {**PASSED, "skipped": [TESTS[KILLER]]},
     Seen.FAILED: FAILED,
     Seen.FAILED_LATE: FAILED,
     Seen.ENDED: None,
@@ -45,12 +46,14 @@ ROWS: dict[tuple[Stage, Seen], Stage | str] = {
     (Stage.LIVE, Seen.ENDED): "RuntimeError",
     (Stage.SUITE, Seen.NOT_LIVE): Stage.FRESH,
     (Stage.SUITE, Seen.PASSED): "Survived",
+    (Stage.SUITE, Seen.SKIPPED): Stage.FRESH,
     (Stage.SUITE, Seen.FAILED): Stage.STEADY,
     (Stage.SUITE, Seen.ENDED): "RuntimeError",
     (Stage.FRESH, Seen.NOT_LIVE): Stage.FRESH,
     (Stage.FRESH, Seen.PASSED_ALONE): Stage.FRESH,
     (Stage.FRESH, Seen.ENDED_ALONE): Stage.FRESH,
     (Stage.FRESH, Seen.PASSED): "Survived",
+    (Stage.FRESH, Seen.SKIPPED): Stage.FRESH,
     (Stage.FRESH, Seen.FAILED): Stage.CONTROL,
     (Stage.FRESH, Seen.ENDED): "RuntimeError",
     (Stage.STEADY, Seen.FAILED): Stage.CONTROL,
@@ -91,6 +94,9 @@ class Trial:
         self.scheduler = MutantScheduler(known, plan, servers, (), 2, host, {})
         asked = mutant(1)
         self.scheduler.test(1, asked.edit, asked.change, 0)
+        if seen is Seen.SKIPPED:  # an edit concerns the killer
+            survivors = {asked.survivor: Held(0b101)}
+            self.scheduler.baseline = replace(known, durations=[1.0] * 3, survivors=survivors)
         self.mutant = self.scheduler._mutants[1]
         self.mutant.stage, self.mutant.tests = stage, [0, 1, 2]
         self.mutant.in_order = stage is Stage.FRESH and seen not in (Seen.PASSED_ALONE, Seen.ENDED_ALONE)

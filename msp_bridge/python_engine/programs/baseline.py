@@ -56,8 +56,9 @@ class Baseline:
     late: frozenset[str]  # files that the tests themselves import
     failing: Mapping[int, str]  # tests that fail without a mutant, and their messages
     collecting: float  # seconds
+    skipped: frozenset[str] = frozenset()  # names of tests that skip themselves in the suite
     alone: frozenset[int] = frozenset()  # tests that have been run alone, and passed
-    order_dependent: frozenset[int] = frozenset()  # tests that fail without others before them
+    order_dependent: frozenset[int] = frozenset()  # tests that fail, or skip themselves, without others before them
     fork_unsafe: frozenset[int] = frozenset()  # tests that fail in a fork of the collected session, and only there
     unsteady: frozenset[int] = frozenset()  # tests that have passed and failed without a mutant
     # What tests that have not been run alone would run of the functions that are told apart.
@@ -87,6 +88,7 @@ class Baseline:
             late=frozenset(report.get("late", ())),
             failing={int(test): text for test, text in report["failing"].items()},
             collecting=collected["seconds"],
+            skipped=frozenset(report.get("skipped", ())),
             alone_s=(ALONE_S * collected.get("megabytes", SMALL_MB), 1),
             waited=report.get("waited", 0.0),
         )
@@ -107,6 +109,7 @@ class Baseline:
         tests = sum(1 << test for test in done)
         failing = {test: text for test, text in again.failing.items() if test in done}
         took = {test: again.durations[test] or self.durations[test] for test in done}  # 0: it was interrupted
+        anew = again.skipped if self.is_unknown and in_order else frozenset[str]()
         merged: dict[str, dict[int, int]] = {}
         for name in self.lines.keys() | again.lines.keys():
             old, new = self.lines.get(name, {}), again.lines.get(name, {})
@@ -119,6 +122,7 @@ class Baseline:
             durations=[took.get(test, seconds) for test, seconds in enumerate(self.durations)],
             lines=merged,
             late=self.late | again.late,
+            skipped=self.skipped - ({self.tests[test] for test in done} - again.skipped) | anew,
             failing={**{test: text for test, text in self.failing.items() if test not in done}, **failing},
             unmeasured=0 if all else self.unmeasured & ~tests if in_order else self.unmeasured,
             waited=self._waited_with(again, done),
@@ -161,7 +165,7 @@ class Baseline:
         )
 
     def with_isolated_runs(self, reports: Mapping[int, Report | None]) -> Baseline:
-        """With what each test runs when it runs alone; None: it fails then."""
+        """With what each test runs when it runs alone; None: it does not pass."""
         lines = {path: dict(found) for path, found in self.lines.items()}
         late = set(self.late)
         passed = {test: report for test, report in reports.items() if report is not None}
@@ -231,10 +235,13 @@ class Baseline:
 
     def with_kill(self, mutant: Survivor, function: str, test: int) -> Baseline:
         """`test` has killed it; whatever has survived before."""
-        killed = replace(self, killers={**self.killers, function: self.tests[test]})
+        return replace(self.without_survivor(mutant), killers={**self.killers, function: self.tests[test]})
+
+    def without_survivor(self, mutant: Survivor) -> Baseline:
+        """It is not known whether all tests pass with it."""
         if mutant not in self.survivors:
-            return killed
-        return replace(killed, survivors={each: held for each, held in self.survivors.items() if each != mutant})
+            return self
+        return replace(self, survivors={each: held for each, held in self.survivors.items() if each != mutant})
 
     def with_unsteady(self, tests: Iterable[int]) -> Baseline:
         """With tests that have passed, and failed, in a fork."""

@@ -130,8 +130,8 @@ class IsolatedRuns:
         ran = {test: joined([report.get("ran")]) for test, report in reports.items() if not report["late"]}
         return {test: report for test, report in ran.items() if report is not None}
 
-    def receive(self, answer: Ended) -> None:
-        """A job has ended."""
+    def receive(self, answer: Ended, *, skipped: bool) -> None:
+        """A job has ended. `skipped`: its test has skipped itself, as it does not in the suite."""
         test = -1 - answer["id"]
         self._running.discard(test)
         if answer["kill_reason"] == "stopped":
@@ -139,5 +139,5 @@ class IsolatedRuns:
             return
         reject_fault(answer)
         report = answer["report"]
-        passed = report is not None and not report["failing"]
+        passed = report is not None and not report["failing"] and not skipped
         self.reports[test] = {**report, "seconds": answer["seconds"]} if report is not None and passed else None

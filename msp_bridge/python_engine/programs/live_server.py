@@ -247,6 +247,7 @@ class Live:
             "durations": tests.durations,
             "lines": by_path,
             "failing": tests.failing,
+            "skipped": sorted(self._tests.skipped),
             "late": sorted(names[filename] for filename in late),
             "unseen": {
                 names[filename]: keys

@@ -27,11 +27,12 @@ from .loaded_modules import have_changed
 from .measuring import Answer, Run, Steps
 from .messages import Collected, JobMessage, Report
 from .server_process import ServerProcess
+from .survivors import skips_anew
 from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
-FORMAT = 16  # of the file: another one whenever what it says changes
+FORMAT = 17  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 DAMAGED = (OSError, ValueError, TypeError, AttributeError, KeyError)  # raised by a record that is none, or damaged
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
@@ -104,6 +105,7 @@ class Measurement:
                 "durations": dict(enumerate(baseline.durations)),
                 "lines": lines,
                 "failing": baseline.failing,
+                "skipped": sorted(baseline.skipped),
                 "late": sorted(baseline.late),
                 "unseen": {path: sorted(keys) for path, keys in baseline.unseen.items()},
             },
@@ -167,6 +169,8 @@ class Measurement:
         if not reloaded and (found is None or not found.failing.keys() <= known.failing.keys()):
             return (yield from self._all(plan, collected))
         if found is not None and (found.has_lost_lines or len(found.failing) == len(found.tests)):
+            return (yield from self._all(plan, collected))
+        if skips_anew(known, report):
             return (yield from self._all(plan, collected))
         return found
 

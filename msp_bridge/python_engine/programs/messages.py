@@ -61,6 +61,7 @@ class Report(TypedDict, total=False):
     seconds: float  # that these took; of an isolated run, its process
     cpu: float  # seconds of CPU time, also that of processes that have ended
     failure: Failure | None
+    skipped: Sequence[str]  # tests that have skipped themselves; of a measurement, too
     ran: Trace
 
     not_live: str  # why the mutant can't be put into the live functions

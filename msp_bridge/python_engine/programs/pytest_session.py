@@ -24,6 +24,7 @@ from .own_clock import Clock
 
 HYPOTHESIS = "_hypothesis_internal_use_settings"  # where a function has the settings of `given`
 LONGEST = 4000  # characters of a message
+SKIPPING = (pytest.skip.Exception, pytest.xfail.Exception)
 Turn = tuple[Any, Any]  # a test to run, and the one after it, whose fixtures stay; both pytest's items
 Work = Generator[Turn, None, Report]  # of a job: yields the tests to run, and returns the report
 
@@ -41,6 +42,7 @@ class PytestSession:
     def __init__(self) -> None:
         self.items: list[Any] = []
         self.failure: TestFailure | None = None
+        self.skipped: set[str] = set()  # tests that have skipped themselves, which no mark has
         self.broken: list[TestFailure] = []  # modules that can't be collected
         self._session: Any = None
 
@@ -58,6 +60,12 @@ class PytestSession:
         """Remember the tests."""
         self._session, self.items = session, session.items
         fail_with_first_example(session.items)
+
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> None:
+        """Remember a test that skips itself, by a fixture too: it may need what an earlier one leaves."""
+        error = None if call.excinfo is None else call.excinfo.value
+        if isinstance(error, SKIPPING) and not getattr(error, "_use_item_location", False):
+            self.skipped.add(item.nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Remember the first failure: also of a subtest, which no other hook sees."""
@@ -142,7 +150,8 @@ def run_until_failure(
         if session.failure is not None:
             session.tear_down()
             break
-    return {"tests": count, "seconds": seconds, "cpu": sum(times()[:4]), "failure": session.failure}
+    cpu, skipped = sum(times()[:4]), sorted(session.skipped)
+    return {"tests": count, "seconds": seconds, "cpu": cpu, "failure": session.failure, "skipped": skipped}
 
 
 def silence(plan: TargetPlan, job: JobMessage) -> None:

@@ -39,7 +39,7 @@ from .likely_tests import LikelyTests
 from .live_code import CodeChange
 from .messages import Ended, Report, Verdict
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
-from .survivors import Survivors
+from .survivors import Survivors, skips_anew
 from .transitions import TRANSITIONS, Action, Seen
 from .unmeasured import Probes, Unmeasured
 
@@ -266,6 +266,9 @@ class MutantScheduler:
         alone = mutant.stage is Stage.FRESH and not mutant.in_order
         if mutant.verdict["status"] == "Survived":
             mutant.passed.update(mutant.tests if mutant.stage is Stage.LIVE else ())
+            if not alone and self._survivors.is_doubtful(self.baseline, mutant, answer["report"]):
+                self.baseline = self.baseline.without_survivor(mutant.survivor)
+                return Seen.SKIPPED
             return Seen.PASSED_ALONE if alone else Seen.PASSED
         if self.killer(mutant) is not None:
             return Seen.FAILED
@@ -367,7 +370,7 @@ class MutantScheduler:
 
     def _on_isolated_run(self, answer: Ended) -> None:
         """One test was run alone."""
-        self._isolated.receive(answer)
+        self._isolated.receive(answer, skipped=skips_anew(self.baseline, answer["report"]))
         waiting = self._waiting(Stage.ISOLATED)
         if (waiting or self._questions) and not self._isolated.done:
             self._isolated.advance()

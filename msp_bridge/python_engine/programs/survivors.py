@@ -37,6 +37,7 @@ from dataclasses import replace
 
 from .baseline import Baseline
 from .channel import TargetPlan
+from .messages import Report
 from .mutant_jobs import ScheduledMutant, Stage
 
 CHEAP_S = 0.1  # a suite that takes less, but for what others use of the CPU, decides on each survivor
@@ -111,6 +112,10 @@ class Survivors:
         left_out = mutant.left_out | baseline.failing.keys()
         return [test for test in range(len(baseline.tests)) if test not in left_out]
 
+    def is_doubtful(self, baseline: Baseline, mutant: ScheduledMutant, report: Report | None) -> bool:
+        """Whether a known survivor has passed the tests that are left, but one of them needs others before it."""
+        return skips_anew(baseline, report) and bool(self.left(baseline, mutant))
+
     def paid(self, baseline: Baseline, mutant: ScheduledMutant) -> Baseline:
         """The baseline when the suite begins to run with `mutant`: what is left for a known survivor costs nothing."""
         known = self.left(baseline, mutant) is not None
@@ -123,3 +128,8 @@ class Survivors:
         unknown = baseline.unknown_for(mutant.path, mutant.change)
         is_cheap = baseline.total * (1 - baseline.waited) <= CHEAP_S
         return is_cheap or baseline.suites_s + baseline.total <= baseline.seconds_alone(unknown)
+
+
+def skips_anew(baseline: Baseline, report: Report | None) -> bool:
+    """Whether a test has skipped itself in a job that does not in the suite: it needs tests before it."""
+    return not baseline.skipped.issuperset((report or {}).get("skipped", ()))

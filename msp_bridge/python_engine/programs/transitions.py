@@ -18,6 +18,7 @@ class Seen(enum.Enum):
     NOT_LIVE = "the mutant can't be put into live code"
     PASSED = "all tests of the job passed"
     PASSED_ALONE = "the likely killers passed, and no other test was run"
+    SKIPPED = "a test skipped itself that does not in the suite, and other tests were not run"
     FAILED = "a test failed, or was over a time limit"
     FAILED_LATE = "the test failed, in a fork of a process that has collected it long ago"
     ENDED_ALONE = "the process of the likely killers ended without one, and may do so without the mutant"
@@ -52,9 +53,11 @@ TRANSITIONS = {
     (Stage.LIVE, Seen.ENDED): Action.ANSWER,
     (Stage.SUITE, Seen.NOT_LIVE): Action.FRESH,
     (Stage.SUITE, Seen.PASSED): Action.RECORD,
+    (Stage.SUITE, Seen.SKIPPED): Action.FRESH,
     (Stage.SUITE, Seen.FAILED): Action.CONFIRM,
     (Stage.SUITE, Seen.ENDED): Action.ANSWER,
     (Stage.FRESH, Seen.NOT_LIVE): Action.FRESH,
+    (Stage.FRESH, Seen.SKIPPED): Action.FRESH,
     (Stage.FRESH, Seen.PASSED_ALONE): Action.FRESH,
     (Stage.FRESH, Seen.ENDED_ALONE): Action.FRESH,
     (Stage.FRESH, Seen.PASSED): Action.RECORD,
