@@ -1,5 +1,7 @@
 """NoCoverage: no test may be overlooked that runs a line only where another test has not run it before."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -175,3 +177,17 @@ async def test_what_the_interpreter_calls_for_each_event_is_tested(tmp_path: Pat
     """From Python 3.12 on, `sys.monitoring` says nothing of it."""
     async with Trial.of({**FILES, FIRST: TRACED.replace(b"SET", set_it.encode()), SECOND: b""}, tmp_path) as trial:
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_it",))}
+
+
+AUDITED = """import sys
+sys.version_info = (3, 12)  # where the engine asks for it
+from msp_bridge.python_engine.programs.unseen_calls import note_unseen_calls
+note_unseen_calls(lambda: print("noted"))
+exec("sys.addaudithook(lambda *_: None)", {"__name__": "NAME", "sys": sys})
+"""
+
+
+@pytest.mark.parametrize(("name", "noted"), [("pkg.calc", "noted\n"), ("filelock._core._fork", "")])
+def test_what_audits_itself_alone_calls_nothing_of_the_project(name: str, noted: str) -> None:
+    run = [sys.executable, "-c", AUDITED.replace("NAME", name)]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == noted

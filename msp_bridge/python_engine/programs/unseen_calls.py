@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 SETTERS = {"sys.addaudithook", "sys.monitoring.register_callback", "sys.setprofile", "sys.settrace"}  # audit events
-# Packages that call no function of a project so: doctest gives back what it has found. And our own.
-HARMLESS = {"doctest", "hypothesis", __name__.partition(".")[0]}
+# Packages that call no function of a project so: doctest gives back what it has found, filelock asks itself whether a
+# fork is safe. And our own.
+HARMLESS = {"doctest", "filelock", "hypothesis", __name__.partition(".")[0]}
 
 
 def note_unseen_calls(note: Callable[[], None]) -> None:
