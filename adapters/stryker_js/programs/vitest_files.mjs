@@ -1,0 +1,38 @@
+// A file of tests that Vitest can't load fails the run. StrykerJS's plugin for Vitest sees only the tests in it, of which
+// there are none: a mutant that breaks its import survives, and without a mutant it seems that no test runs the code.
+// So here such a file counts as a failed test. A plugin: StrykerJS loads it in the process of each test runner.
+
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const FAILED = 1; // StrykerJS's TestStatus.Failed
+
+function failedFiles(files) {
+  const failed = files.filter(({ tasks, result }) => tasks.length === 0 && result?.state === 'fail' && result.errors?.length > 0);
+  return failed.map(({ name, filepath, result }) => {
+    const failureMessage = result.errors.map(({ message }) => message).join('\n');
+    return { id: name, name, fileName: filepath, timeSpentMs: 0, status: FAILED, failureMessage };
+  });
+}
+
+function observe(runner) {
+  if (!runner?.run || Object.hasOwn(runner, 'run')) return;
+  const run = runner.run;
+  runner.run = async function (...input) {
+    const result = await run.apply(this, input);
+    return result.tests ? { ...result, tests: [...result.tests, ...failedFiles(this.ctx?.state.getFiles() ?? [])] } : result;
+  };
+}
+
+const { core } = JSON.parse(process.env.MSP_BRIDGE_STRYKER);
+const file = path.join(core, 'dist', 'src', 'test-runner', 'child-process-test-runner-worker.js');
+const { ChildProcessTestRunnerWorker: { prototype } = { prototype: {} } } = await import(pathToFileURL(file)).catch(() => ({}));
+for (const method of ['dryRun', 'mutantRun'].filter((name) => name in prototype)) {
+  const original = prototype[method];
+  prototype[method] = function (...input) {
+    observe(this.underlyingTestRunner);
+    return original.apply(this, input);
+  };
+}
+
+export const strykerPlugins = [];
