@@ -39,7 +39,7 @@ UNKNOWN_SOURCES = "Could not figure out where the code to mutate is"  # mutmut's
 
 
 class NoSources(ToolError):
-    """No option says where the sources are, and mutmut can't guess it."""
+    """No option says where the sources are, and mutmut can't guess it; or they are not there."""
 
 
 @frozen
@@ -95,15 +95,23 @@ class MutmutDiscovery:
         answer = await self._program.ask({"do": "files"})
         self._configuration = answer.get("configuration", "")
         if UNKNOWN_SOURCES in answer.get("problem", ""):
-            place = place_of_options(self._root, self._config_file)
-            setting = setting_of_sources(self._root, place) or "source_paths"
-            raise NoSources(f"mutmut finds no sources in {self._root}", f"set {setting} in {place}")
+            raise self._no_sources("")
         if "problem" in answer:
             raise ToolError(
                 f"mutmut can't work with its configuration in {self._root}: {answer['problem']}",
                 f"correct {place_of_options(self._root, self._config_file)}",
             )
+        if not answer["files"] and (missing := await in_thread(self._missing, answer["source_paths"])):
+            raise self._no_sources(f": there is no {' and no '.join(missing)}")
         return answer
+
+    def _no_sources(self, why: str) -> NoSources:
+        place = place_of_options(self._root, self._config_file)
+        setting = setting_of_sources(self._root, place) or "source_paths"
+        return NoSources(f"mutmut finds no sources in {self._root}{why}", f"set {setting} in {place}")
+
+    def _missing(self, paths: list[str]) -> list[str]:
+        return [path for path in paths if not (self._root / path).exists()]
 
     async def plan(self) -> TestPlan:
         """How mutmut's configuration has the tests run. Raises ToolError."""

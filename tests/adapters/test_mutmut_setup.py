@@ -162,6 +162,18 @@ async def test_sources_that_mutmut_cannot_guess_are_to_be_set_in_one_place(tmp_p
         assert [finding async for finding in trial.adapter.diagnose()][2:] == [Finding(False, "sources", fault, remedy)]
 
 
+async def test_sources_that_are_not_there_are_named(tmp_path):
+    """Else a run has no mutants, and a CI stays green."""
+    files = {"pyproject.toml": b'[tool.mutmut]\nsource_paths = ["sources", "gone.py"]\n', "pkg/__init__.py": b""}
+    async with Trial.of({**SOURCE, **files}, tmp_path) as trial:
+        with pytest.raises(ToolError) as caught:
+            await trial.discover()
+        fault = f"mutmut finds no sources in {trial.root}: there is no sources and no gone.py"
+        remedy = 'set source_paths = ["pkg"] in [tool.mutmut] of pyproject.toml'
+        assert str(caught.value) == f"{fault}: {remedy}"
+        assert [finding async for finding in trial.adapter.diagnose()][2:] == [Finding(False, "sources", fault, remedy)]
+
+
 async def test_a_wrong_option_is_shown_as_it_is(tmp_path):
     files = {"pyproject.toml": b"[tool.mutmut]\nsource_paths = ['pkg']\nprocess_isolation = 'none'\n"}
     async with Trial.of({**SOURCE, **files}, tmp_path) as trial:
