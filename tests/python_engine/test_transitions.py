@@ -10,7 +10,7 @@ import pytest
 
 from msp_bridge.python_engine.programs.answers import ToHost
 from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts, Held
-from msp_bridge.python_engine.programs.channel import TargetPlan
+from msp_bridge.python_engine.programs.channel import IN_SUITE, TargetPlan
 from msp_bridge.python_engine.programs.controls import HOLDS_S, Controls
 from msp_bridge.python_engine.programs.file_edit import FileEdit
 from msp_bridge.python_engine.programs.fork_servers import Servers
@@ -114,9 +114,11 @@ class Trial:
         self.sent.clear()
         self.reports(REPORTS.get(seen, PASSED))
 
-    def reports(self, report: dict[str, Any] | None) -> None:
+    def reports(self, report: dict[str, Any] | None, request: int = 1) -> None:
         """Its job ends with this report, or with none."""
-        self.scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": report, "tests": 0, "seconds": 0.1})
+        self.scheduler.receive(
+            {"id": request, "exit": 1, "kill_reason": "", "report": report, "tests": 0, "seconds": 0.1}
+        )
 
     def times_out(self, ended: int) -> None:
         """Its job is over a limit when so many tests have ended."""
@@ -146,6 +148,15 @@ def test_what_follows(stage: Stage, seen: Seen) -> None:
         else:
             assert [answer["status"] for answer in trial.answers if answer["id"] == 1] == [expected]
             assert trial.sent == []
+
+
+def test_of_runs_of_the_suite_beside_each_other_the_first_is_counted() -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.PASSED, frozenset())) as trial:
+        asked = mutant(1)
+        trial.scheduler.test(2, asked.edit, asked.change, 0)
+        for request in (1, 2):
+            trial.reports(PASSED, request)
+        assert [(job["id"], job["counts"]) for job in trial.sent[2:]] == [(1, IN_SUITE), (2, None)]
 
 
 @pytest.mark.parametrize(

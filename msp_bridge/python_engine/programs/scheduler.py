@@ -83,6 +83,7 @@ class MutantScheduler:
         self.early = EarlyJobs(self._jobs, host.start_early)
         self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
         self._unmeasured = Unmeasured(self._survivors, probes, baseline, self._queue, host.send)
+        self._counted: ScheduledMutant | None = None  # whose run of the suite COUNTS counts
 
     @property
     def idle(self) -> bool:
@@ -301,15 +302,18 @@ class MutantScheduler:
 
     def _start_suite(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         """All tests in their order, with the mutant; of a survivor that is known, the tests that are left."""
+        is_first = not self._waiting(Stage.SUITE)
         mutant.stage, mutant.tests = Stage.SUITE, tests
         self.baseline = self._survivors.paid(self.baseline, mutant)
-        COUNTS[IN_SUITE].reset()
-        self._jobs.run_live(mutant, tests, counts=IN_SUITE)
+        if is_first:
+            self._counted = mutant
+            COUNTS[IN_SUITE].reset()
+        self._jobs.run_live(mutant, tests, counts=IN_SUITE if is_first else None)
 
     def tell(self) -> None:
         """Say how far the run of a long suite has come that is the only one, if there is one."""
         suites = self._waiting(Stage.SUITE) if self.baseline.unmeasured or self.baseline.total > NOTED_S else []
-        if len(suites) == 1 and (news := COUNTS[IN_SUITE].news) is not None:
+        if suites == [self._counted] and (news := COUNTS[IN_SUITE].news) is not None:
             self._send({"id": None, "suite": suites[0].request, "tests_run": news.done, "of": len(suites[0].tests)})
 
     def _record(self, mutant: ScheduledMutant) -> None:
