@@ -102,7 +102,7 @@ class MutmutDiscovery:
                 f"correct {place_of_options(self._root, self._config_file)}",
             )
         if not answer["files"] and (missing := await in_thread(self._missing, answer["source_paths"])):
-            raise self._no_sources(f": there is no {' and no '.join(missing)}")
+            raise self._no_sources(f": source_paths names what is not there ({', '.join(missing)})")
         return answer
 
     def _no_sources(self, why: str) -> NoSources:

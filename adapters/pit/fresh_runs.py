@@ -33,12 +33,12 @@ from msp_bridge.phases import Phase, report_phase
 from msp_bridge.toolkit import Sandbox
 
 from .builds import TARGET, targets
+from .listing import KILLED, SURVIVED, TIMED_OUT
 from .maven import Module
 from .plugin_runs import SAMPLE, PluginRuns, write_sample
 from .tool import Tool
 
 TIMEOUT_FACTOR, TIMEOUT_MARGIN_S = 6.0, 10.0  # of the run without a mutant, for which PIT has no limit
-KILLED, SURVIVED, TIMED_OUT = "KILLED", "SURVIVED", "TIMED_OUT"  # PIT's words
 TESTS_FAIL = "without mutation"  # "1 tests did not pass without mutation when calculating line coverage."
 ONE_OF_EACH_CLASS = "+CLASSLIMIT(limit[1])"  # without any, PIT runs no test
 KEEP_COMPILED = "-Dmaven.main.skip=true"

@@ -36,9 +36,9 @@ from msp_bridge.toolkit import JsonLinesProcess
 
 from .installation import java
 from .kept import KeptCoverage
-from .listing import all_ran, calling_line, failing_tests
+from .listing import KILLED, SURVIVED, all_ran, calling_line, failing_tests
 from .maven import QUICK_START, Module
-from .suites import SURVIVED, Suite
+from .suites import Suite
 from .testers import Launch, Testers, World, is_native
 from .tool import Tool
 
@@ -46,7 +46,6 @@ T = TypeVar("T")
 NAME = "PIT's host"
 SHOWN_CHARS = 600  # of PIT's messages
 SHOWN_TESTS = 5
-KILLED = "KILLED"
 
 
 @define

@@ -16,21 +16,21 @@ from .fresh_runs import Chosen, fresh_answers
 from .host import SHOWN_CHARS, Host
 from .installation import java
 from .kept import surroundings
-from .listing import ModuleListing, killing_tests, readable_name
+from .listing import KILLED, SURVIVED, TIMED_OUT, ModuleListing, killing_tests, readable_name
 from .maven import Module
 
 STATUSES = {
-    "KILLED": Status.KILLED,
-    "SURVIVED": Status.SURVIVED,
+    KILLED: Status.KILLED,
+    SURVIVED: Status.SURVIVED,
     "NO_COVERAGE": Status.NO_COVERAGE,
-    "TIMED_OUT": Status.TIMEOUT,
+    TIMED_OUT: Status.TIMEOUT,
     "NON_VIABLE": Status.COMPILE_ERROR,
     "MEMORY_ERROR": Status.RUNTIME_ERROR,
     "RUN_ERROR": Status.RUNTIME_ERROR,
     "EQUIVALENT": Status.IGNORED,
 }
 REASONS = {
-    "TIMED_OUT": "the tests did not end within the limit that timeoutFactor and timeoutConstant set",
+    TIMED_OUT: "the tests did not end within the limit that timeoutFactor and timeoutConstant set",
     "NON_VIABLE": "the JVM refuses the mutated class",
     "MEMORY_ERROR": "the JVM of the tests ran out of memory",
     "RUN_ERROR": "the JVM of the tests ended, or could not be started",

@@ -22,9 +22,9 @@ from typing import Any
 
 from attrs import define, field
 
+from .listing import SURVIVED
 from .testers import Testers
 
-SURVIVED = "SURVIVED"
 UNREAD = frozenset({"threads", "sockets", "child processes"})  # what tests leave and others don't look at
 
 

@@ -63,7 +63,7 @@ HOLDS_S = 300.0  # a failure: what the tests need besides the project may be the
 MAX_IDLE = 2  # warm sandboxes that wait for the next request
 SCHEMA = re.compile(rb'"\$schema"\s*:\s*"[^"]*"')
 # The configuration may have read other files of the project: it names some, or is a program that can read them.
-LEADS_ON = re.compile(rb"""["'`]\.\.?/|(?<!["'])\b(?:import|require|process)\b(?!\(["']@stryker-mutator/)""")
+LEADS_ON = re.compile(rb"""["'`]\.\.?/|(?<!["'])\b(?:import|require|process(?!\.env\b))\b(?!\(["']@stryker-mutator/)""")
 StrykerProcess = ServeProcess | RunProcess
 Warm = WarmSandbox[ProjectSandbox, StrykerProcess]
 

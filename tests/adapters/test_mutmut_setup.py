@@ -168,7 +168,7 @@ async def test_sources_that_are_not_there_are_named(tmp_path):
     async with Trial.of({**SOURCE, **files}, tmp_path) as trial:
         with pytest.raises(ToolError) as caught:
             await trial.discover()
-        fault = f"mutmut finds no sources in {trial.root}: there is no sources and no gone.py"
+        fault = f"mutmut finds no sources in {trial.root}: source_paths names what is not there (sources, gone.py)"
         remedy = 'set source_paths = ["pkg"] in [tool.mutmut] of pyproject.toml'
         assert str(caught.value) == f"{fault}: {remedy}"
         assert [finding async for finding in trial.adapter.diagnose()][2:] == [Finding(False, "sources", fault, remedy)]

@@ -146,9 +146,9 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     "workspace/test_projects.py": ("test_it_gives_way_at_the_root",),
 }
 # Of the corpus: kinds of code for which the engine does what it does for a kind that the main ring has.
-FURTHER_KINDS = """asyncio_loop awkward_code beneath_pytest c_extension cache_at_import fixed_port flaky known_wrong knows_forks leak left_behind
-made_at_import module_state namespace_package native_threads opened_at_import programs pytest_plugin random_numbers random_order real_time
-recompiled session_fixture shared_at_import signals sqlite_cwd threads"""
+FURTHER_KINDS = """asyncio_loop awkward_code beneath_pytest c_extension cache_at_import fixed_port flaky known_wrong knows_forks leak
+left_behind made_at_import module_state namespace_package native_threads needs_another opened_at_import programs pytest_plugin
+random_numbers random_order real_time recompiled session_fixture shared_at_import signals sqlite_cwd threads"""
 # The same form: what only `make test-all` runs.
 COMBINATIONS: dict[str, tuple[str, ...]] = {
     # StrykerJS 8 by its command line, where StrykerJS 9 as a server holds the same; a run's results are tested with both.
@@ -287,7 +287,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "[by a file of make]",
         "[by another program]",
     ),
-    # Further things that a fork must not share, further ways to another tree, and from a file to a thread or a process.
+    # Further things that a fork must not share, that lead tests to another tree, or that a module starts.
     "python_engine/test_session_server.py": tuple(
         f"share_more_than_memory[{kind}]" for kind in ("asked for its process", "process", "reads", "socket")
     ),

@@ -21,8 +21,9 @@
 import childProcess from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import util from 'node:util';
+
+import { TestRunnerWorker } from './test_runner_worker.mjs';
 
 // The test runners whose tests run in a process or thread for each run, or in a browser.
 const RUN_ELSEWHERE = new Set(['command', 'karma', 'tap', 'vitest']);
@@ -186,9 +187,6 @@ function loaded(result) {
   return result;
 }
 
-const { core } = JSON.parse(process.env.MSP_BRIDGE_STRYKER);
-const file = path.join(core, 'dist', 'src', 'test-runner', 'child-process-test-runner-worker.js');
-const { ChildProcessTestRunnerWorker } = await import(pathToFileURL(file)).catch(() => ({}));
-if (ChildProcessTestRunnerWorker) observe(ChildProcessTestRunnerWorker);
+if (TestRunnerWorker) observe(TestRunnerWorker);
 
 export const strykerPlugins = [];

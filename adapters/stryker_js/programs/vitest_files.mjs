@@ -1,9 +1,8 @@
 // A file of tests that Vitest can't load fails the run. StrykerJS's plugin for Vitest sees only the tests in it, of which
 // there are none: a mutant that breaks its import survives, and without a mutant it seems that no test runs the code.
-// So here such a file counts as a failed test. A plugin: StrykerJS loads it in the process of each test runner.
+// So here such a file counts as a failed test.
 
-import path from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { TestRunnerWorker } from './test_runner_worker.mjs';
 
 const FAILED = 1; // StrykerJS's TestStatus.Failed
 
@@ -24,12 +23,9 @@ function observe(runner) {
   };
 }
 
-const { core } = JSON.parse(process.env.MSP_BRIDGE_STRYKER);
-const file = path.join(core, 'dist', 'src', 'test-runner', 'child-process-test-runner-worker.js');
-const { ChildProcessTestRunnerWorker: { prototype } = { prototype: {} } } = await import(pathToFileURL(file)).catch(() => ({}));
-for (const method of ['dryRun', 'mutantRun'].filter((name) => name in prototype)) {
-  const original = prototype[method];
-  prototype[method] = function (...input) {
+for (const method of TestRunnerWorker ? ['dryRun', 'mutantRun'] : []) {
+  const original = TestRunnerWorker.prototype[method];
+  TestRunnerWorker.prototype[method] = function (...input) {
     observe(this.underlyingTestRunner);
     return original.apply(this, input);
   };
