@@ -2,6 +2,8 @@
 
 import asyncio
 import importlib
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -199,3 +201,24 @@ def test_hypothesis_has_the_constants_of_the_text_that_was_put_into_a_module(
     assert 123454321 not in hypothesis_providers._get_local_constants()
     renew_constants(str(file))
     assert 123454321 in hypothesis_providers._get_local_constants()
+
+
+FINDS = """import doctest
+import inspect
+import sys
+from msp_bridge.python_engine.programs.text_reads import TextReads
+
+sys.path.insert(0, DIRECTORY)
+TextReads(DIRECTORY, note=print, hide=lambda: None).begin()
+import core
+assert len(doctest.DocTestFinder().find(core)) == 1
+print("found")
+inspect.getsource(core)
+"""
+
+
+def test_what_doctest_reads_to_say_where_an_example_stands_is_none(tmp_path: Path) -> None:
+    """Else each mutant of a module with doctests would have a fresh process."""
+    (tmp_path / "core.py").write_text('def one(x):\n    """>>> one(1)\n    2\n    """\n    return x + 1\n')
+    run = [sys.executable, "-c", FINDS.replace("DIRECTORY", repr(str(tmp_path)))]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "found\ncore.py\n"

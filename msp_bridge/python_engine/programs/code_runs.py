@@ -19,6 +19,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .audit_events import listen
 from .live_code import all_nested
 
 try:
@@ -57,7 +58,7 @@ class CodeRuns:
         self._given: list[types.CodeType] = []
         self._codes: list[types.CodeType] = []
         self._counters: list[Any] = []  # of these: a fork that looks at nothing else copies few pages of memory
-        sys.addaudithook(self._audit)
+        listen(GIVING, self._given_code)
 
     def names(self) -> set[tuple[str, str]] | None:
         """File and qualified name of what has run since the last call; None when that can't be said."""
@@ -74,9 +75,9 @@ class CodeRuns:
             del self._codes[index], self._counters[index]
         return found
 
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _given_code(self, _event: str, arguments: tuple[Any, ...]) -> None:
         """Whatever runs was executed, was given to a function, or is nested in such code."""
-        code = arguments[-1] if event in GIVING else None
+        code = arguments[-1]
         if isinstance(code, types.CodeType) and self._is_ours(code.co_filename):
             self._given.append(code)
 

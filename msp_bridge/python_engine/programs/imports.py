@@ -22,10 +22,11 @@ from typing import Any
 from ...isolation import descendants
 from ...isolation.descriptors import OpenFile, open_files
 from ...isolation.guard import shared_memory
+from .audit_events import listen
 from .code_runs import has_run, is_known
 from .live_code import Key, LiveFunctions, all_nested, key
 from .loaded_modules import SITES, file_of, loaded_files
-from .made_files import made_by
+from .made_files import MAKES, made_by
 from .own_clock import Clock
 from .own_paths import PATHS
 from .process_starts import STARTS, WAYS
@@ -141,13 +142,13 @@ def watch_executions(filenames: Collection[str], note: Callable[[str, types.Code
     This holds whatever executes it, also `runpy` by a relative path. Calls of functions are none.
     """
 
-    def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "exec" and isinstance(code := arguments[0], types.CodeType) and code.co_filename[:1] != "<":
+    def audit(_event: str, arguments: tuple[Any, ...]) -> None:
+        if isinstance(code := arguments[0], types.CodeType) and code.co_filename[:1] != "<":
             name = code.co_filename if code.co_filename in filenames else PATHS.realpath(code.co_filename)
             if name in filenames:
                 note(name, code)
 
-    sys.addaudithook(audit)
+    listen({"exec"}, audit)
 
 
 class ImportTrace:
@@ -172,7 +173,7 @@ class ImportTrace:
         self._shared, self._random = _shared_with_forks(files=True), random.getstate()
         watch_executions(self._filenames, self._note_executed)
         self._reads.begin()
-        sys.addaudithook(self._audit)
+        listen({*STARTS, *MAKES}, self._audit)
         note_unseen_calls(self._note_unseen_calls)
         if monitoring is not None:
             monitoring.use_tool_id(TOOL, "msp-bridge")

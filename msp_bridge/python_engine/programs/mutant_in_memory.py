@@ -14,13 +14,13 @@ from __future__ import annotations
 import contextlib
 import io
 import linecache
-import sys
 from importlib import _bootstrap_external
 from importlib.machinery import SourceFileLoader
 from os import fsdecode, path, stat  # as they are before a test replaces them
 from typing import Any
 
 from ...isolation import guard
+from .audit_events import listen
 from .bytecode import MUTATED
 from .file_edit import PythonText
 
@@ -41,7 +41,7 @@ class MutantInMemory:
         text = PythonText(self._content).normal
         lines = io.StringIO(text if text.endswith("\n") else f"{text}\n").readlines()
         linecache.cache[self._name] = len(self._content), None, lines, self._name  # None: it does not look at the disk
-        sys.addaudithook(self._audit)
+        listen({"open"}, self._opened)
 
     def _serve_imports(self) -> None:
         get_data = SourceFileLoader.get_data
@@ -51,8 +51,8 @@ class MutantInMemory:
 
         SourceFileLoader.get_data = get_mutant  # type: ignore[assignment,method-assign]
 
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and not isinstance(arguments[0], int) and self._is_ours(arguments[0], arguments[1] is None):
+    def _opened(self, _event: str, arguments: tuple[Any, ...]) -> None:
+        if not isinstance(arguments[0], int) and self._is_ours(arguments[0], arguments[1] is None):
             guard.end()
 
     def _is_ours(self, file: Any, by_os: bool) -> bool:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .audit_events import listen
+
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
@@ -39,11 +41,10 @@ def note_starts(
     """
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        imports_interpreters = event == "import" and arguments[0] == INTERPRETERS
-        if imports_interpreters or (event in STARTS and concerns(event, arguments)):
+        if arguments[0] == INTERPRETERS if event == "import" else concerns(event, arguments):
             note()
 
-    sys.addaudithook(audit)
+    listen({*STARTS, "import"}, audit)
     os.register_at_fork(before=note)
     _note_multiprocessing(note)
     if INTERPRETERS in sys.modules:
@@ -66,15 +67,15 @@ def _note_multiprocessing(note: Callable[[], None]) -> None:
         return
     watched = False
 
-    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+    def audit(_event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal watched
-        if event == "import" and not watched and hasattr(sys.modules.get(PROCESS), "BaseProcess"):
+        if not watched and hasattr(sys.modules.get(PROCESS), "BaseProcess"):
             watched = True
             _watch(note)
             if arguments[0].startswith(WAYS):  # the process is being started
                 note()
 
-    sys.addaudithook(audit)
+    listen({"import"}, audit)
 
 
 def _watch(note: Callable[[], None]) -> None:

@@ -5,7 +5,8 @@ Theory of operation
 A test that reads a source, or looks for files, may end otherwise when they have changed, whatever it runs. An audit
 hook sees every `open` and every list of a directory, and a wrapper of `linecache.getlines` what was cached before: the
 lines of a traceback, `inspect.getsource`. Left out are the import system, pytest's own rewriting of tests, and what
-pytest reads for the report of a failure or a warning, after the test has ended.
+pytest reads for the report of a failure or a warning, after the test has ended; and what doctest reads to say in which
+lines examples stand.
 
 hypothesis reads all sources once the tests are collected: it takes their constants for examples, and for nothing else.
 That is left out as well, and where a module gets other code its file is read again (`renew_constants`): a test then has
@@ -21,6 +22,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .audit_events import listen
 from .bytecode import is_current
 from .loaded_modules import file_of
 from .own_paths import PATHS
@@ -54,13 +56,15 @@ class TextReads:
         lines = linecache.getlines
 
         def getlines(filename: str, module_globals: Any = None) -> list[str]:
-            if not _is_for_a_report(_callers(sys._getframe(1))):
+            callers = list(_callers(sys._getframe(1)))
+            if not (_is_doctest(callers) or _is_for_a_report(callers)):
                 self._read(filename)
             return lines(filename, module_globals)
 
         self._getlines = getlines.__code__
         linecache.getlines = getlines
-        sys.addaudithook(self._audit)
+        listen({"open"}, self._opened)
+        listen(LISTS, self._listed)
 
     def path(self, filename: str) -> str | None:
         """Relative to the project; None when it is none of its own files."""
@@ -74,13 +78,8 @@ class TextReads:
             self._paths[filename] = None if root is None else real[len(root) :].replace(os.sep, "/")
         return self._paths[filename]
 
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open":
-            self._opened(*arguments)
-        elif event in LISTS:
-            self._listed(arguments[0])
-
-    def _opened(self, file: Any, mode: Any, _flags: Any) -> None:
+    def _opened(self, _event: str, arguments: tuple[Any, ...]) -> None:
+        file, mode, *_ = arguments
         if not isinstance(file, (str, bytes, os.PathLike)) or not os.fsdecode(file).endswith(".py"):
             return
         if mode is None and not PATHS.isabs(file):  # os.open, perhaps relative to another directory
@@ -89,8 +88,8 @@ class TextReads:
         if not _is_import(frames) and not any(code is self._getlines or _is_of_tools(code) for code in frames):
             self._read(os.fsdecode(file))
 
-    def _listed(self, directory: Any) -> None:
-        directory = os.curdir if directory is None else directory  # as for `os.listdir()`
+    def _listed(self, _event: str, arguments: tuple[Any, ...]) -> None:
+        directory = os.curdir if arguments[0] is None else arguments[0]  # as for `os.listdir()`
         if isinstance(directory, (str, bytes, os.PathLike)) and not _is_import(list(_callers(sys._getframe(2)))):
             path = self.path(PATHS.join(PATHS.abspath(os.fsdecode(directory)), ""))
             if path is not None:
@@ -117,6 +116,11 @@ def _is_import(callers: list[types.CodeType]) -> bool:
     """
     names = [code.co_name for code in callers[:2] if "importlib" in code.co_filename or code.co_filename == LATE]
     return names[:1] == ["_fill_cache"] or names[:2] in (["get_data", "get_code"], ["get_data", "_noting"])
+
+
+def _is_doctest(callers: list[types.CodeType]) -> bool:
+    """Whether doctest looks for the lines of examples, which it has from the docstrings of what is alive."""
+    return any(code.co_name == "find" and os.path.basename(code.co_filename) == "doctest.py" for code in callers[:1])
 
 
 def _is_for_a_report(callers: Iterable[types.CodeType]) -> bool:
