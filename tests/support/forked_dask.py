@@ -1,7 +1,7 @@
 """Schedulers and workers of Dask, as forks of one process that has loaded it: by itself, each takes a second for that.
 
 Each line of stdin asks for one, in JSON: the command, its arguments, its directory, the variables of its environment and
-the file of its log. The answer is a line with its pid.
+the file of its log. The answer is a line with its pid. With the end of stdin, or of this process by Ctrl-C, all of them end.
 """
 
 import contextlib
@@ -10,21 +10,35 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dask
 from distributed.cli import dask_scheduler, dask_worker
 
 COMMANDS = {"scheduler": dask_scheduler.main, "worker": dask_worker.main}
+STARTED: list[int] = []
 
 
 def main() -> None:
     """Until stdin ends."""
     signal.signal(signal.SIGCHLD, wait)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if (pid := os.fork()) == 0:
-            become(*asked)
-        print(pid, flush=True)
+    try:
+        for line in sys.stdin:
+            start(*json.loads(line))
+    finally:
+        for pid in STARTED:
+            with contextlib.suppress(ChildProcessError):  # it has ended
+                if not os.waitpid(pid, os.WNOHANG)[0]:
+                    os.kill(pid, signal.SIGKILL)
+
+
+def start(*asked: Any) -> None:
+    """Fork a process, and say its pid."""
+    if (pid := os.fork()) == 0:
+        STARTED.clear()
+        become(*asked)
+    STARTED.append(pid)
+    print(pid, flush=True)
 
 
 def wait(*_: object) -> None:
