@@ -22,7 +22,9 @@ NO_METADATA = re.compile(r"No package metadata was found for (?P<name>[\w.-]+)")
 NO_PLUGIN = re.compile(r'Error importing plugin "(?P<name>\w+)"')  # which is named as in `-p NAME`
 MISSING_PLUGINS = re.compile(r"Missing required plugins: (?P<names>[^\n]*)")
 NO_ASYNC = re.compile(r"async def functions are not natively supported")
-NO_MARKER = re.compile(r"'(?P<name>\w+)' not found in `markers` configuration option")
+NO_MARKER = re.compile(  # an error by `--strict-markers`, or where warnings are errors
+    r"(?:pytest\.PytestUnknownMarkWarning: Unknown pytest\.mark\.|'(?=\w+' not found in `markers`))(?P<name>\w+)"
+)
 NO_SETTINGS = re.compile(r"settings are not configured")  # Django's
 OPTIONS = {  # the beginning of an option, and the package that has it
     "--cov": "pytest-cov",
@@ -69,6 +71,7 @@ MARKERS = {
     "asyncio": "pytest-asyncio",
     "benchmark": "pytest-benchmark",
     "django_db": "pytest-django",
+    "no_cover": "pytest-cov",
     "timeout": "pytest-timeout",
 }
 DISTRIBUTIONS = {  # of modules that are called otherwise

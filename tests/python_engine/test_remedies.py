@@ -25,6 +25,8 @@ PLAN = TestPlan(python=Path("/env/bin/python"), arguments=(), sources=(), limit=
         ("Missing required plugins: pytest-mock, pytest-cov", "pytest-mock pytest-cov"),
         ("async def functions are not natively supported.\nYou need to install a suitable plugin", "pytest-asyncio"),
         ("'asyncio' not found in `markers` configuration option", "pytest-asyncio"),
+        ("E   pytest.PytestUnknownMarkWarning: Unknown pytest.mark.no_cover - is this a typo?", "pytest-cov"),
+        ("test_it.py:3: PytestUnknownMarkWarning: Unknown pytest.mark.asyncio - is this a typo?", None),  # no error
         ("ERROR: Error importing plugin \"timeout\": No module named 'timeout'", "pytest-timeout"),
         (
             "Error importing plugin \"a_b\": No module named 'a_b'",
