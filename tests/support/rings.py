@@ -53,6 +53,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_stryker_js_open_run.py",
         "adapters/test_stryker_js_process_state.py",
         "adapters/test_stryker_js_running.py",
+        "adapters/test_stryker_js_started.py",
         "adapters/test_stryker_net_copies.py",
         "adapters/test_stryker_net_preparing.py",
         "adapters/test_stryker_net_real.py",
@@ -167,6 +168,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "[Yarn, a workspace]",
         "[Yarn 1]",
     ),
+    # Vitest has one process more between StrykerJS and the tests.
+    "adapters/test_stryker_js_started.py": ("js_mocha",),
     "adapters/test_stryker_js_running.py": (
         "no_time_runs_out[command line]",
         "is_started_again_once[command line]",

@@ -10,6 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { observe } from './observer.mjs';
 import { runsTestsItself } from './process_state.mjs';
+import { looksForRelatedTests, optionsOfRunner } from './related_tests.mjs';
 
 const { config, core, run } = JSON.parse(process.env.MSP_BRIDGE_STRYKER);
 
@@ -31,17 +32,14 @@ async function withName() {
   }
 }
 
-// Whether the test runner looks only for tests that import the files to mutate. Then no test at all means no coverage.
-function looksForRelatedTests({ testRunner, vitest, jest }) {
-  if (testRunner === 'vitest') return vitest?.related !== false;
-  return testRunner === 'jest' && jest?.enableFindRelatedTests !== false;
-}
-
 const own = await withName();
 const { defaultOptions } = await internal('config/options-validator.js');
 const wanted = () => JSON.parse(fs.readFileSync(run, 'utf-8'));
 
-await observe(core, internal, wanted, { ...defaultOptions, ...own });
+const notes = path.join(path.dirname(run), 'msp-bridge-started');
+process.env.MSP_BRIDGE_STARTED = JSON.stringify({ notes, place: runsTestsItself(own) ? 'tests' : 'runner' }); // see started.cjs
+
+await observe(core, internal, wanted, notes, { ...defaultOptions, ...own });
 
 const options = {
   ...own,
@@ -62,8 +60,16 @@ for (const [name, value] of Object.entries(wanted().options ?? {})) {
   else options[name] = value;
 }
 const ours = (name) => fileURLToPath(new URL(name, import.meta.url));
-const isVitest = own.testRunner === 'vitest';
-const plugins = [wanted().plugin, runsTestsItself(own) && ours('process_state.mjs'), isVitest && ours('vitest_files.mjs')];
+const plugins = [
+  wanted().plugin,
+  ours('started_by_tests.mjs'),
+  runsTestsItself(own) && ours('process_state.mjs'),
+  own.testRunner === 'vitest' && ours('vitest_files.mjs'),
+  own.testRunner === 'jest' && ours('jest_files.mjs'),
+];
 options.appendPlugins = [...(own.appendPlugins ?? []), ...plugins.filter(Boolean)];
 
-export default Object.defineProperty(options, 'concurrency', { enumerable: true, get: () => wanted().concurrency });
+const root = process.cwd();
+const anew = (name, get) => Object.defineProperty(options, name, { enumerable: true, get });
+if (looksForRelatedTests(own)) anew(own.testRunner, () => optionsOfRunner(own, root));
+export default anew('concurrency', () => wanted().concurrency);

@@ -46,6 +46,7 @@ import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 
+import { addCoverage, emptyDirectory } from './coverage_notes.mjs';
 import { filesAreUnchanged, noteFiles } from './noted_files.mjs';
 import { keepsTestsLoaded, nothingToRun } from './process_state.mjs';
 import { decided, noteTests } from './verdicts.mjs';
@@ -169,10 +170,15 @@ async function mutantRun(runner, task, input, own) {
   return task(withMethod(runner, 'mutantRun', unchanged), input);
 }
 
-// The run of the tests without a mutant.
-async function dryRun(runner, task, input) {
+// The run of the tests without a mutant; what they have started leaves its coverage in `notes`.
+async function dryRun(runner, task, input, notes) {
   let result = {};
-  const observed = async (options) => (result = await runner.dryRun(options));
+  const observed = async (options) => {
+    emptyDirectory(notes);
+    result = await runner.dryRun(options);
+    addCoverage(result, notes);
+    return result;
+  };
   try {
     const output = await task(withMethod(runner, 'dryRun', observed), input);
     expected = result.changed ?? [];
@@ -200,8 +206,8 @@ function key({ fileName, mutatorName, location: { start, end }, replacement }) {
 const relative = (file) => path.relative(process.cwd(), file).split(path.sep).join('/');
 
 // `internal` imports a module of StrykerJS's core; `wanted` reads the run's configuration, see `RunConfig` in launch.py.
-// `own` are the options as the project has them.
-export async function observe(core, internal, wanted, own) {
+// `own` are the options as the project has them; for `notes` see coverage_notes.mjs.
+export async function observe(core, internal, wanted, notes, own) {
   const wrap = async (file, className, method, wrapper) => {
     const prototype = (await internal(file).catch(() => ({})))[className]?.prototype;
     const original = prototype?.[method];
@@ -277,7 +283,7 @@ export async function observe(core, internal, wanted, own) {
         used.clear();
         changed.clear();
         const began = Date.now();
-        const output = await dryRun(resource, task, input);
+        const output = await dryRun(resource, task, input, notes);
         if (warm) noteFiles(directories, began);
         return output;
       };

@@ -9,6 +9,8 @@
 // the second time with modules that are loaded anew. A run is no answer where the mutant, or another before it, has changed the
 // process: see process_state.mjs.
 
+import path from 'node:path';
+
 import { failsWithoutMutant, keepsTestsLoaded, sharesModules } from './process_state.mjs';
 
 let tests = []; // as the run without a mutant has met them
@@ -20,7 +22,8 @@ export function noteTests(found) {
 }
 
 // The result of the mutant of `options`; `run` tests it with such options, `own` are those of the project.
-export async function decided(runner, run, options, own) {
+export async function decided(runner, run, planned, own) {
+  const options = { ...planned, testFiles: withinProject(filesOf(new Set(planned.testFilter))) };
   const loadsTests = keepsTestsLoaded(own);
   let result = await run(options);
   if (!result.wasFirst && result.changed?.length > 0) {
@@ -39,11 +42,19 @@ export async function decided(runner, run, options, own) {
   return run(whole);
 }
 
+const filesOf = (chosen) => new Set(tests.filter(({ id }) => chosen.has(id)).map(({ fileName }) => fileName));
+
+// Their paths from the project on, which are those from StrykerJS's sandbox on; nothing where not all are known, or there.
+function withinProject(files) {
+  const found = [...files].map((file) => file && path.relative(process.cwd(), file));
+  return found.length > 0 && found.every((file) => file && !file.startsWith('..')) ? found : undefined;
+}
+
 // Run all tests that share a process or a module registry with the ones of `options`; `options` itself where these are all.
 function withCompanions(options, { testRunner, timeoutFactor = 1.5 }) {
   if (!options.testFilter) return options;
   const chosen = new Set(options.testFilter);
-  const files = new Set(tests.filter(({ id }) => chosen.has(id)).map(({ fileName }) => fileName));
+  const files = filesOf(chosen);
   const together = sharesModules(testRunner) || files.has(undefined) ? tests : tests.filter(({ fileName }) => files.has(fileName));
   const others = together.filter(({ id }) => !chosen.has(id));
   if (others.length === 0) return options;

@@ -2,7 +2,7 @@
 // there are none: a mutant that breaks its import survives, and without a mutant it seems that no test runs the code.
 // So here such a file counts as a failed test.
 
-import { TestRunnerWorker } from './test_runner_worker.mjs';
+import { beforeRuns } from './test_runner_worker.mjs';
 
 const FAILED = 1; // StrykerJS's TestStatus.Failed
 
@@ -15,7 +15,7 @@ function failedFiles(files) {
 }
 
 function observe(runner) {
-  if (!runner?.run || Object.hasOwn(runner, 'run')) return;
+  if (!runner.run || Object.hasOwn(runner, 'run')) return;
   const run = runner.run;
   runner.run = async function (...input) {
     const result = await run.apply(this, input);
@@ -23,12 +23,6 @@ function observe(runner) {
   };
 }
 
-for (const method of TestRunnerWorker ? ['dryRun', 'mutantRun'] : []) {
-  const original = TestRunnerWorker.prototype[method];
-  TestRunnerWorker.prototype[method] = function (...input) {
-    observe(this.underlyingTestRunner);
-    return original.apply(this, input);
-  };
-}
+beforeRuns(observe);
 
 export const strykerPlugins = [];
