@@ -22,6 +22,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 # Where in StrykerJS, or in the test runner, it happened, and what Node shows of the error besides.
 STACK = re.compile(r"\n\s+at [^\n]*?(?: \{\n(?: .*\n)*\}?|(?=\n)|\Z)")
 MAX_SHOWN = 800  # characters
+VUE_MACRO = re.compile(r"`(?P<macro>define\w+)\(\)` in <script setup> cannot reference locally declared variables")
 CORRECT_CONFIGURATION = "correct StrykerJS's configuration"
 BUILD_COMMAND = "the `buildCommand` in StrykerJS's configuration, which runs without a shell"
 
@@ -50,7 +51,7 @@ def failure(message: str, baseline: BaselineFailure, log: str, root: Path) -> Br
         return _red_baseline(baseline, logged)
     if "Something went wrong in the initial test run" in said:
         reason = _short(baseline.error or logged or said)
-        return BaselineError(f"the tests can't be run without any mutant ({reason})", "fix that first")
+        return BaselineError(f"the tests can't be run without any mutant ({reason})", _remedy(reason))
     if said.startswith("Command failed with "):
         return ToolError(f"the project can't be built ({_short(said)})", f"correct it, or {BUILD_COMMAND}")
     if "No tests were executed" in said:
@@ -95,6 +96,15 @@ def faster_runner(root: Path) -> str | None:
 def _runner_install(root: Path, name: str) -> str:
     package = f"@stryker-mutator/{name}-runner"
     return f"{plugin_install(root, package)}, and {as_option('plugins', [package])}"
+
+
+def _remedy(reason: str) -> str:
+    """The remedy where the tests can't run for this reason. Vue moves some code out of setup(), with its mutants."""
+    if (hoisted := VUE_MACRO.search(reason)) is None:
+        return "fix that first"
+    return (
+        f"put `// Stryker disable all` above {hoisted['macro']}() in that file, and `// Stryker restore all` below it"
+    )
 
 
 def _red_baseline(baseline: BaselineFailure, logged: str) -> BaselineError:

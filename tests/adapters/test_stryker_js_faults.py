@@ -343,6 +343,13 @@ def test_a_wrong_option_is_named_without_what_node_shows_besides(tmp_path: Path)
     assert error.problem == f"StrykerJS's configuration is wrong ({wrong})"
 
 
+def test_a_mutant_that_vue_does_not_take_is_named_with_the_comment_that_leaves_it_out(tmp_path: Path) -> None:
+    error = "Error: [@vue/compiler-sfc] `defineProps()` in <script setup> cannot reference locally declared variables"
+    found = failure("Something went wrong in the initial test run", BaselineFailure(error), "", tmp_path)
+    remedy = "put `// Stryker disable all` above defineProps() in that file, and `// Stryker restore all` below it"
+    assert (error in found.problem, found.remedy) == (True, remedy)
+
+
 def test_a_build_that_fails_is_named_with_what_it_prints(tmp_path: Path) -> None:
     said = "Command failed with exit code 2: tsc -b\n\nsrc/a.ts(1,7): error TS2322"
     shown = "    at getFinalError (final-error.js:6:9) {\n  shortMessage: 'Command failed',\n  stdio: [\n    ''\n  ]\n}"
