@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -132,6 +133,40 @@ async def test_closing_ends_workers_in_endless_loops_and_the_next_request_is_ser
         assert len(await results_of(adapter, mutants[:1])) == 1
         assert len(list((tmp_path / "cache").rglob("sandbox-*"))) <= 1  # that of the run that is still open
     assert not list((tmp_path / "cache").rglob("sandbox-*"))
+
+
+PAUSES = """import assert from 'node:assert';
+import fs from 'node:fs';
+import { pause, same } from '../lib/pause.js';
+
+const wait = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+it('is the same', () => {
+  const runs = fs.existsSync('runs') ? fs.readFileSync('runs').length : 0;
+  fs.appendFileSync('runs', '.');
+  if (runs === 1) wait(60_000); // as on a busy machine, with the first mutant
+  assert.equal(same(0), 0);
+});
+it('waits', () => assert.equal(wait(pause(1)), 'timed-out'));
+"""
+
+
+async def test_a_mutant_that_is_late_once_is_tested_again_and_one_that_is_late_twice_has_timed_out(
+    tmp_path: Path,
+) -> None:
+    root = copied("js_mocha", tmp_path)
+    (root / "lib/pause.js").write_text(
+        "export const same = (n) => n + 0;\nexport const pause = (n) => (n > 1 ? 60_000 : 0);\n"
+    )
+    (root / "test/pause.spec.js").write_text(PAUSES)
+    options = json.loads((root / "stryker.config.json").read_text())
+    (root / "stryker.config.json").write_text(json.dumps({**options, "timeoutMS": 1000}))
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter, "lib/pause.js")
+        results = [
+            *await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "n - 0"]),
+            *await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "n >= 1"]),
+        ]
+    assert [result.status for result in results] == [Status.SURVIVED, Status.TIMEOUT]
 
 
 async def test_the_number_of_jobs_is_asked_for_each_run(starts: Path, tmp_path: Path) -> None:

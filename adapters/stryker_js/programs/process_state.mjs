@@ -21,6 +21,7 @@
 import childProcess from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { performance } from 'node:perf_hooks';
 import util from 'node:util';
 
 import { TestRunnerWorker } from './test_runner_worker.mjs';
@@ -36,6 +37,7 @@ export const keepsTestsLoaded = ({ testRunner, maxTestRunnerReuse }) => sharesMo
 
 const NO_TEST = 'msp-bridge: the name of no test';
 const NO_MUTANT = '-1';
+const CONTROL_FACTOR = 3; // a run without a mutant that is to be timed may take so many times the time of one with it
 const HIT_LIMIT_FACTOR = 100; // StrykerJS's `hitLimit` is so many times the runs of the mutant's code in the dry run
 
 // No mutant is active, not while the files of the tests are loaded either, as in the first run of the tests.
@@ -55,6 +57,13 @@ export async function failsWithoutMutant(runner, options, { status, killedBy }) 
   const testFilter = options.testFilter && killers.every((test) => options.testFilter.includes(test)) ? killers : options.testFilter;
   const control = await runner.mutantRun({ ...withoutMutant(options), testFilter, isControl: true });
   return control.status !== 'survived';
+}
+
+// How long (ms) the tests of the run with `options` take without the mutant, as busy as the machine is now.
+export async function timeWithoutMutant(runner, options) {
+  const began = performance.now();
+  await runner.mutantRun({ ...withoutMutant(options), timeout: CONTROL_FACTOR * options.timeout });
+  return performance.now() - began;
 }
 
 // Kept from before any mutant, which may replace them.

@@ -8,10 +8,14 @@
 // with these: all of their files, or all there are where one process loads all files. They kill a survivor if they do so twice,
 // the second time with modules that are loaded anew. A run is no answer where the mutant, or another before it, has changed the
 // process: see process_state.mjs.
+//
+// A mutant that has passed its time limit is tested again: the limit is one by the clock, and the machine may be busy, or the
+// process may have loaded the tests just then. The second limit allows for the time that they take at that moment without the
+// mutant, in a new process. A loop that has run too often, which StrykerJS counts, needs no clock.
 
 import path from 'node:path';
 
-import { failsWithoutMutant, keepsTestsLoaded, sharesModules } from './process_state.mjs';
+import { failsWithoutMutant, keepsTestsLoaded, sharesModules, timeWithoutMutant } from './process_state.mjs';
 
 let tests = []; // as the run without a mutant has met them
 const passAlone = new Set(); // tests that have killed, and pass alone without a mutant
@@ -26,6 +30,7 @@ export async function decided(runner, run, planned, own) {
   const options = { ...planned, testFiles: withinProject(filesOf(new Set(planned.testFilter))) };
   const loadsTests = keepsTestsLoaded(own);
   let result = await run(options);
+  if (result.status === 'timeout' && !result.reason) result = await run(await withLimitOfNow(runner, options, own));
   if (!result.wasFirst && result.changed?.length > 0) {
     await runner.recover();
     result = await run(options);
@@ -42,6 +47,15 @@ export async function decided(runner, run, planned, own) {
   return run(whole);
 }
 
+// StrykerJS has replaced the process itself. Where it keeps modules, the mutant gets one without what the timed run has left.
+async function withLimitOfNow(runner, options, own) {
+  const time = await timeWithoutMutant(runner, options);
+  if (keepsTestsLoaded(own)) await runner.recover();
+  return withMoreTime(options, own, time);
+}
+
+const withMoreTime = (options, { timeoutFactor = 1.5 }, ms) => ({ ...options, timeout: options.timeout + timeoutFactor * ms });
+
 const filesOf = (chosen) => new Set(tests.filter(({ id }) => chosen.has(id)).map(({ fileName }) => fileName));
 
 // Their paths from the project on, which are those from StrykerJS's sandbox on; nothing where not all are known, or there.
@@ -51,15 +65,15 @@ function withinProject(files) {
 }
 
 // Run all tests that share a process or a module registry with the ones of `options`; `options` itself where these are all.
-function withCompanions(options, { testRunner, timeoutFactor = 1.5 }) {
+function withCompanions(options, own) {
   if (!options.testFilter) return options;
   const chosen = new Set(options.testFilter);
   const files = filesOf(chosen);
-  const together = sharesModules(testRunner) || files.has(undefined) ? tests : tests.filter(({ fileName }) => files.has(fileName));
+  const together = sharesModules(own.testRunner) || files.has(undefined) ? tests : tests.filter(({ fileName }) => files.has(fileName));
   const others = together.filter(({ id }) => !chosen.has(id));
   if (others.length === 0) return options;
-  const timeout = options.timeout + timeoutFactor * others.reduce((total, { timeSpentMs }) => total + timeSpentMs, 0);
-  return { ...options, timeout, testFilter: together.map(({ id }) => id) };
+  const time = others.reduce((total, { timeSpentMs }) => total + timeSpentMs, 0);
+  return { ...withMoreTime(options, own, time), testFilter: together.map(({ id }) => id) };
 }
 
 // Whether a kill may not be the mutant's. Where nothing is left of other runs, the answer is the same for each mutant.
