@@ -12,6 +12,7 @@
 // - `notes`: a directory.
 // A mutant that is active where something is started is active there, too. In the run without a mutant, what was started notes
 // in a file whose code it runs, when it first does, since it may be killed. observer.mjs adds that to the coverage of the tests.
+// No test sees the variables: each process takes them out of its environment, and gives them to what it starts.
 
 'use strict';
 
@@ -28,6 +29,13 @@ const { openSync, writeSync } = fs; // kept from before any test, which may repl
 const { env } = process;
 
 let known = JSON.parse(env[VARIABLE] ?? 'null'); // null in a thread that has other variables, and inherits the `--require`
+
+function hideVariables() {
+  delete env[VARIABLE];
+  const options = env.NODE_OPTIONS?.replace(LOAD, '').trim();
+  if (options) env.NODE_OPTIONS = options;
+  else delete env.NODE_OPTIONS;
+}
 
 // Where StrykerJS says which mutant is active, and which test runs; Jest has it outside of the tests' global object.
 function context() {
@@ -79,7 +87,7 @@ function wrapThreads() {
         super(file, { ...options, env: variables, execArgv: [...execArgv, ...load] });
       } catch (error) {
         if (error.code !== 'ERR_WORKER_INVALID_EXEC_ARGV') throw error;
-        super(file, options); // options of the process that no thread may be given, but may inherit
+        super(file, { ...options, env: variables }); // options of the process that no thread may be given, but may inherit
       }
     }
   };
@@ -109,6 +117,7 @@ if (known?.place === 'started' && env[ACTIVE] === undefined) {
   globalThis.__stryker__ = { mutantCoverage: { static: notedCounts(), perTest: {} } };
 }
 if (known) {
+  hideVariables();
   wrapProcesses();
   wrapThreads();
   syncBuiltinESMExports();
