@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from attrs import evolve
 from support.adapters import discovered, results_of
 from support.cancelling import cancelled
-from support.stryker_js_trees import BOTH, CORE8, CORE9, CORE10, adapter_on, copied, has_lines, running_with
+from support.stryker_js_trees import BOTH, CORE8, CORE9, CORE10, adapter_on, configure, copied, has_lines, running_with
 
 from msp_bridge.adapter import BaselineError, Mutant, Result, Status, ToolError
 
@@ -158,8 +157,7 @@ async def test_a_mutant_that_is_late_once_is_tested_again_and_one_that_is_late_t
         "export const same = (n) => n + 0;\nexport const pause = (n) => (n > 1 ? 60_000 : 0);\n"
     )
     (root / "test/pause.spec.js").write_text(PAUSES)
-    options = json.loads((root / "stryker.config.json").read_text())
-    (root / "stryker.config.json").write_text(json.dumps({**options, "timeoutMS": 1000}))
+    configure(root, timeoutMS=1000)
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter, "lib/pause.js")
         results = [

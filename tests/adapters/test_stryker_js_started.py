@@ -93,6 +93,23 @@ async def test_processes_and_threads_that_tests_start_have_the_mutant_and_their_
     assert {each.mutant.replacement: (each.status, sorted(each.covered_by or ())) for each in results} == WANTED
 
 
+async def test_with_jest_what_tests_start_and_what_they_share_within_a_file_counts(tmp_path: Path) -> None:
+    """Jest looks for tests that import the mutated file, which one that starts a program doesn't do."""
+    root = copied("js_jest", tmp_path)
+    async with adapter_on(root) as adapter:
+        results = await results_of(adapter, await discovered(adapter))
+    found = {each.mutant.replacement: (each.status, sorted(each.covered_by or ())) for each in results}
+    wanted = {
+        "points >= 5": (Status.KILLED, LOW),
+        "number - 1": (Status.KILLED, ["twice is a number"]),
+        "number / 2": (Status.SURVIVED, ["twice is a number"]),
+        "number * 2": (Status.NO_COVERAGE, []),
+    }
+    assert {name: found[name] for name in wanted} == wanted
+    (seen_later,) = [each for each in results if each.mutant.replacement == "number - 1"]
+    assert seen_later.killed_by == ("twice is seen",)
+
+
 RUNNER = """export class ChildProcessTestRunnerWorker {
   constructor() {
     const runCLI = async (options) => options;
