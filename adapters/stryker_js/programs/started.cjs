@@ -28,7 +28,7 @@ const LOAD = `--require ${JSON.stringify(__filename)}`;
 const { openSync, writeSync } = fs; // kept from before any test, which may replace them
 const { env } = process;
 
-let known = JSON.parse(env[VARIABLE] ?? 'null'); // null in a thread that has other variables, and inherits the `--require`
+let known = JSON.parse(env[VARIABLE] ?? 'null'); // null in a thread that shares its variables: they are hidden
 
 function hideVariables() {
   delete env[VARIABLE];
