@@ -162,7 +162,7 @@ class Paths:
             for start in (str(base), os.path.realpath(base)):
                 for path in (os.path.normpath(key), os.path.realpath(key)):
                     if path.startswith(start + os.sep):
-                        return path[len(start) + 1 :].replace(os.sep, "/")
+                        return path[len(start) + 1 :]
         return None
 
     def _has(self, path: str, source: str) -> bool:

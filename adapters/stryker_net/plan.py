@@ -204,7 +204,7 @@ def projects_in(root: Path) -> dict[str, bool]:
             if file.endswith((".csproj", ".fsproj", ".vbproj"))
         ]
         if projects:
-            relative = os.path.relpath(directory, root).replace(os.sep, "/")
+            relative = os.path.relpath(directory, root)
             found["" if relative == "." else f"{relative}/"] = all(map(TEST_PROJECT.search, projects))
     return found
 

@@ -101,7 +101,7 @@ class Report:
     def _files(self) -> dict[str, Mapping[str, Any]]:
         found = {}
         for name, file in self.content["files"].items():
-            path = os.path.relpath(name, self.root).replace(os.sep, "/")
+            path = os.path.relpath(name, self.root)
             if path.startswith("../"):
                 log.info("%s is left out: it lies outside of the directory that was opened", name)
             else:

@@ -275,7 +275,7 @@ class _OnCluster:
             return {path: reading.digest(root / path) for path in scope.paths}
         found: dict[str, str | None] = {}
         for directory, _, names in walk(root):
-            prefix = directory[len(str(root)) + 1 :].replace("\\", "/")
+            prefix = directory[len(str(root)) + 1 :]
             for name in names:
                 path = f"{prefix}/{name}" if prefix else name
                 if scope.covers(path) and self.inner.claims(path):

@@ -36,7 +36,7 @@ from typing import NoReturn
 from . import kernel
 from .descriptors import OpenFile, open_files
 
-ENDED = -signal.SIGSYS if sys.platform != "win32" else 0  # as `os.waitstatus_to_exitcode` says it
+ENDED = -signal.SIGSYS  # as `os.waitstatus_to_exitcode` says it
 MOST_INHERITED = 60  # descriptors; the program has some instructions for each, and no process with more is guarded
 HARMLESS_DEVICES = {os.makedev(1, minor) for minor in (3, 5, 7, 8, 9)}  # null, zero, full, random, urandom
 

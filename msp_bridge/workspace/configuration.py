@@ -260,9 +260,7 @@ def _folders(
             )
         if isinstance(inner, dict) and "folders" in inner:
             raise ConfigurationError(f"{within} has folders in it", f"write them as 'folders.\"{name}/…\"'")
-        folders[f"{folder.replace(os.sep, '/')}/"] = _configuration(
-            inner, within, root / folder, adapters, root / folder
-        )
+        folders[f"{folder}/"] = _configuration(inner, within, root / folder, adapters, root / folder)
     return folders
 
 

@@ -62,12 +62,8 @@ def _possible(path: str) -> bool:
 
 def _below(root: str, path: str) -> str | None:
     if path.startswith(root + os.sep):  # nearly always, and os.path.relpath costs more than all the rest
-        return path[len(root) + 1 :].replace(os.sep, "/")
-    try:
-        relative = os.path.relpath(path, root)
-    except ValueError:  # another drive
-        return None
-    relative = relative.replace(os.sep, "/")
+        return path[len(root) + 1 :]
+    relative = os.path.relpath(path, root)
     return None if relative == ".." or relative.startswith("../") else relative
 
 

@@ -133,7 +133,7 @@ def _origin(name: str, file: str | None, place: str, of_environment: Callable[[s
     """The path of a module's file, where it is one of the project; else its package."""
     if file is None or of_environment(directory := os.path.dirname(file)):
         return "sys" if file is not None and is_of_python(directory) else name.partition(".")[0]
-    path = os.path.relpath(os.path.realpath(file), place).replace(os.sep, "/")
+    path = os.path.relpath(os.path.realpath(file), place)
     return name.partition(".")[0] if path.startswith("../") else path
 
 

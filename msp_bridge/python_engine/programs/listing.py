@@ -27,7 +27,7 @@ def leave_out_data(session: Any) -> None:
     if pytest.version_tuple < (8, 0) or scandir is None or not hasattr(_pytest.python, "scandir"):
         return
     globs = session.config.getoption("doctestglob", None) or DOCUMENTS
-    is_simple = not any("/" in glob or os.sep in glob for glob in globs)  # it is names that are matched
+    is_simple = not any("/" in glob for glob in globs)  # it is names that are matched
     may_be = re.compile("|".join([r".*\.py\Z", *map(fnmatch.translate, globs)])).match
 
     def listed(path: str, *arguments: Any, **options: Any) -> list[os.DirEntry[str]]:

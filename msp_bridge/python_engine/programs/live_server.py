@@ -270,8 +270,7 @@ def facts_of(
 
 def relative(collector: Any) -> str:
     """The path of a file that pytest collects, relative to the project."""
-    path: str = os.path.relpath(collector.path, collector.config.rootpath)
-    return path.replace(os.sep, "/")
+    return os.path.relpath(str(collector.path), collector.config.rootpath)
 
 
 @dataclass

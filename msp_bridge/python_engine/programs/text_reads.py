@@ -75,7 +75,7 @@ class TextReads:
         if filename not in self._paths:
             real = PATHS.realpath(filename) + os.sep * filename.endswith(os.sep)
             root = next((root for root in self._roots if real.startswith(root)), None)
-            self._paths[filename] = None if root is None else real[len(root) :].replace(os.sep, "/")
+            self._paths[filename] = None if root is None else real[len(root) :]
         return self._paths[filename]
 
     def _opened(self, _event: str, arguments: tuple[Any, ...]) -> None:
