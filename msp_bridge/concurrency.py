@@ -1,4 +1,4 @@
-"""Work that must finish although its waiter is cancelled, streams that are merged, and a lock to share."""
+"""Work that must finish although its waiter is cancelled, streams taken whole or merged, and a lock to share."""
 
 import asyncio
 import contextlib
@@ -87,6 +87,12 @@ async def meanwhile(work: Coroutine[Any, Any, T], name: str) -> AsyncIterator[as
         yield task
     finally:
         await cancel_all([task])
+
+
+async def all_of(source: AsyncGenerator[T, None]) -> list[T]:
+    """The items of `source`. It has ended then, also after a cancel or an error."""
+    async with contextlib.aclosing(source):
+        return [item async for item in source]
 
 
 async def merge_streams(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:

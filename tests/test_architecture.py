@@ -72,7 +72,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "reports": (
             "access.addresses errors isolation.left_out model notices phases reading rows source text version writing"
         ),
-        "testing": "adapter isolation model processes python_engine reading source",
+        "testing": "adapter concurrency isolation model processes python_engine reading source",
         "session": "model notices phases source workspace",
         "server": "concurrency dialects.dialect errors jsonrpc session workspace",
         "socket_server": "access concurrency dialects.dialect jsonrpc server workspace",

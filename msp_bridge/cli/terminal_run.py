@@ -17,7 +17,7 @@ from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli.options import Options
 from msp_bridge.cli.outputs import live_page
 from msp_bridge.cli.short_runs import ShortRun, estimate, in_order
-from msp_bridge.concurrency import in_thread, meanwhile
+from msp_bridge.concurrency import all_of, in_thread, meanwhile
 from msp_bridge.errors import BridgeError, ConfigurationError, SeveralErrors
 from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Mutant, Result, Status
@@ -45,9 +45,8 @@ PENDING = "not tested: the run ended before"
 
 async def found_mutants(workspace: Workspace, selected: Selected, told: Told) -> list[Mutant]:
     """The selected mutants; `told` gets the notices. Raises BridgeError."""
-    found = batches(workspace.discover(selected.selection), told.tell)
-    async with contextlib.aclosing(found):
-        return [mutant async for batch in found for mutant in batch if selected.takes(mutant)]
+    found = await all_of(batches(workspace.discover(selected.selection), told.tell))
+    return [mutant for batch in found for mutant in batch if selected.takes(mutant)]
 
 
 @frozen

@@ -13,11 +13,12 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from attrs import define, field
 
-from msp_bridge.concurrency import in_thread
+from msp_bridge.concurrency import all_of, in_thread
 from msp_bridge.mcp.answers import problem_text
 from msp_bridge.mcp.known_mutants import KnownMutants
 from msp_bridge.mcp.running_calls import CallProgress, Work
@@ -67,20 +68,15 @@ async def discovered(
 async def recall(workspace: Workspace, known: KnownMutants) -> None:
     """Remember the verdicts of earlier runs that hold still. Raises BridgeError."""
     _, version = await discovered(workspace, Selection(), known, [])
-    async with contextlib.aclosing(workspace.known(Selection())) as results:
-        found = [result async for result in results]
+    found = await all_of(workspace.known(Selection()))
     await known.versions.look()
     if not known.versions.touched(version):
         known.tested(found, version)
 
 
 async def _listed(workspace: Workspace, selection: Selection, told: Told) -> list[Mutant]:
-    found: list[Mutant] = []
-    discovering = batches(workspace.discover(selection.of_whole_files), told.tell)
-    async with contextlib.aclosing(discovering) as ready:
-        async for batch in ready:
-            found += batch
-    return sorted(found, key=place)
+    found = await all_of(batches(workspace.discover(selection.of_whole_files), told.tell))
+    return sorted(chain.from_iterable(found), key=place)
 
 
 def _sources(root: Path, paths: Collection[str]) -> dict[str, SourceText | None]:

@@ -17,6 +17,7 @@ import psutil
 from attrs import frozen
 
 from msp_bridge.adapter import Adapter, Mutant, Project, ReportsSurroundings, Result, Scope
+from msp_bridge.concurrency import all_of
 from msp_bridge.processes.sweep import RUN_ID, alive, members
 from msp_bridge.source import SourceText
 
@@ -315,10 +316,8 @@ def _spread(mutants: Sequence[Mutant], count: int) -> list[Mutant]:
 
 
 async def _discovered(adapter: Adapter, scope: Scope) -> list[Mutant]:
-    async with contextlib.aclosing(adapter.discover(scope)) as mutants:
-        return [mutant async for mutant in mutants if isinstance(mutant, Mutant)]
+    return [item for item in await all_of(adapter.discover(scope)) if isinstance(item, Mutant)]
 
 
 async def _tested(adapter: Adapter, mutants: Sequence[Mutant]) -> list[Result]:
-    async with contextlib.aclosing(adapter.test(mutants)) as results:
-        return [result async for result in results if isinstance(result, Result)]
+    return [item for item in await all_of(adapter.test(mutants)) if isinstance(item, Result)]

@@ -33,7 +33,6 @@ such line, and contradict nothing.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import shutil
@@ -47,6 +46,7 @@ from attrs import evolve, field, frozen
 from platformdirs import user_cache_path
 
 from msp_bridge.adapter import Adapter, BaselineError, Mutant, Result, Scope, Status
+from msp_bridge.concurrency import all_of
 from msp_bridge.isolation import namespaces
 from msp_bridge.isolation.command import command_line
 from msp_bridge.isolation.left_out import CACHE_MARKERS, CACHES, GENERATED, IGNORED_DIRS
@@ -234,10 +234,8 @@ async def verify(
     jobs: int = 1,
 ) -> Verification:
     """Discover and test all mutants in `scope`, then check `count` results (all by default), drawn by `seed`."""
-    async with contextlib.aclosing(adapter.discover(scope or Scope())) as discovered:
-        mutants = [mutant async for mutant in discovered if isinstance(mutant, Mutant)]
-    async with contextlib.aclosing(adapter.test(mutants)) as tested:
-        results = [result async for result in tested if isinstance(result, Result)]
+    mutants = [item for item in await all_of(adapter.discover(scope or Scope())) if isinstance(item, Mutant)]
+    results = [item for item in await all_of(adapter.test(mutants)) if isinstance(item, Result)]
     return await oracle.compare(results, count, seed, jobs)
 
 

@@ -14,13 +14,15 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from msp_bridge.adapter import Adapter, ChecksTests, Finding, SetsUp, Setup
+from msp_bridge.concurrency import all_of
 from msp_bridge.errors import SEE_DOCTOR, BridgeError, ShellCommand
-from msp_bridge.model import Mutant, Scope, Status
+from msp_bridge.model import Scope, Status
 from msp_bridge.notices import FailingTest, Told, UnusableFile
 from msp_bridge.phases import batches
 from msp_bridge.text import counted
@@ -116,15 +118,13 @@ async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Find
 async def _trial(adapter: Adapter) -> AsyncGenerator[Finding, None]:
     """One mutant is tested, which takes all that a request takes: the tool, the tests without a mutant, a verdict."""
     began = time.monotonic()
-    mutants: list[Mutant] = []
     told = Told()
     try:
-        async with contextlib.aclosing(batches(adapter.discover(Scope()), told.tell)) as found:
-            async for batch in found:
-                mutants += batch
+        found = await all_of(batches(adapter.discover(Scope()), told.tell))
         for file in told.of(UnusableFile):
             yield Finding.of_error("files", file.error)
-        testing = batches(adapter.test(mutants[:TRIED]), told.tell)
+        mutants = list(islice(chain.from_iterable(found), TRIED))
+        testing = batches(adapter.test(mutants), told.tell)
         async with contextlib.aclosing(testing):
             async for result in (result async for batch in testing for result in batch):
                 if result.status is not Status.IGNORED:

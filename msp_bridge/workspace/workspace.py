@@ -42,7 +42,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from msp_bridge.concurrency import in_thread
+from msp_bridge.concurrency import all_of, in_thread
 from msp_bridge.environment.cache import cache_of
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Result
@@ -156,8 +156,7 @@ class Workspace:
             return
         for part in self._parts(selection):
             tool = part.tool
-            async with contextlib.aclosing(self._discover(selection, part)) as found:
-                mutants = [item async for item in found if not isinstance(item, Notice)]
+            mutants = [item for item in await all_of(self._discover(selection, part)) if not isinstance(item, Notice)]
             verdicts = await self._incremental.verdicts(tool.label, tool.folder, tool.surroundings)
             for result in await verdicts.known(mutants):
                 yield result
