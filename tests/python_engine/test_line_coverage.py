@@ -10,7 +10,7 @@ import pytest
 from msp_bridge.python_engine.programs.imports import ImportTrace, monitoring
 from msp_bridge.python_engine.programs.late_imports import Lines
 from msp_bridge.python_engine.programs.line_coverage import Monitoring, ProbedFile, ProbedFiles, Probes
-from msp_bridge.python_engine.programs.live_code import LiveFunctions, key
+from msp_bridge.python_engine.programs.live_code import LiveFunctions, Segment, key
 
 FILE = "/line_coverage_under_test.py"
 MODULE = '''
@@ -131,6 +131,15 @@ def test_each_test_has_its_own_lines(module, noted):
     module.outer()()
     assert {line for _, line in first} >= lines("if a:")
     assert not noted.hits & first
+
+
+def test_a_mutant_can_be_put_into_functions_the_lines_of_which_are_to_be_noted(module):
+    """Nothing but a function may hold its code: else each mutant would have a fresh process."""
+    functions = LiveFunctions(frozenset([FILE]))
+    kept = probes_of(functions) if monitoring is None else Monitoring(functions, [FILE])
+    for old, new in (("a + 10", "a + 11"), ("value += 1", "value += 2"), ('"thing"', '"nothing"')):
+        assert functions.swap(*Segment.of_file(FILE, MODULE, MODULE.replace(old, new)).compiled()) > 0
+    assert (module.short(1), module.outer()(), module.Thing().kind, kept.hits) == (12, 3, "nothing", set())
 
 
 def test_probes_leave_names_docstrings_and_signatures_alone(module):

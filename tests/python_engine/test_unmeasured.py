@@ -137,6 +137,14 @@ async def test_a_kill_does_not_wait_for_survivors_that_wait_for_all_tests(tmp_pa
         assert (await first_kill(trial)).status is Status.KILLED
 
 
+async def test_a_kill_of_code_that_something_knows_does_not_wait_for_all_tests(tmp_path: Path, end: Path) -> None:
+    """It can't be put into live functions, as the job finds that was to run the tests which reach it."""
+    tree = files(end)
+    tree["tests/test_m.py"] += b"\n\nKNOWN = [m.killed.__code__]\n"
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        assert (await early_kill(trial, end)).status is Status.KILLED
+
+
 async def test_a_kill_of_code_that_runs_at_import_does_not_wait_for_all_tests(tmp_path: Path, end: Path) -> None:
     tree = files(end)
     tree["pkg/m.py"] += b"\n\nVALUE = killed(1)\n"

@@ -58,11 +58,13 @@ class Monitoring:
 
     From Python 3.13 on there is no LINE event for the line of the `def` or `lambda` itself, unless there is a PY_START:
     https://github.com/python/cpython/issues/155992
+
+    It holds no code: a mutant of code that anything but its function holds is not put into live functions.
     """
 
     def __init__(self, functions: LiveFunctions, filenames: Iterable[str]) -> None:
         self.hits: set[Line] = set()
-        self._codes = [code for filename in filenames for code in functions.codes(filename)]
+        self._functions, self._filenames = functions, tuple(filenames)
         self.again: Callable[[], None] = monitoring.restart_events
 
     def begin(self) -> None:
@@ -76,8 +78,9 @@ class Monitoring:
         monitoring.use_tool_id(TOOL, "msp-bridge")
         monitoring.register_callback(TOOL, monitoring.events.LINE, note)
         monitoring.register_callback(TOOL, monitoring.events.PY_START, lambda *_: disable)
-        for code in self._codes:
-            self._watch(code)
+        for filename in self._filenames:
+            for code in self._functions.codes(filename):
+                self._watch(code)
 
     def noting(self, code: types.CodeType, _text: str) -> types.CodeType:
         """The same code."""

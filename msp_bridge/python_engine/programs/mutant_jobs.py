@@ -96,6 +96,8 @@ class ScheduledMutant:
         """Whether its last job could not put it into functions that are imported; no other is to try it then."""
         found = "not_live" in (answer["report"] or {})
         self.is_not_live |= found
+        if found:
+            self.tried.difference_update(self.tests)
         return found
 
 

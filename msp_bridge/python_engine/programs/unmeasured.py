@@ -94,7 +94,7 @@ class Unmeasured:
         if self._is_patient:
             return Stage.UNMEASURED, []
         covering = baseline.covering(mutant.path, mutant.change.lines)
-        if not baseline.allows_live_code(mutant.path, mutant.change):
+        if mutant.is_not_live or not baseline.allows_live_code(mutant.path, mutant.change):
             return Stage.FRESH, []
         if covering and not baseline.fork_unsafe and (left := self._survivors.left(baseline, mutant)):
             return Stage.SUITE, left
@@ -117,6 +117,8 @@ class Unmeasured:
         covering = baseline.covering(mutant.path, mutant.change.lines)
         tried = len(mutant.tried.intersection(covering))
         if mutant.tried and len(covering) < max(1, 2 * tried):
+            if mutant.is_not_live:
+                self.probes.start(baseline, mutant)
             return None
         likely = [] if mutant.tried else self.probes.likely.of(mutant.path, mutant.function)[:FEW]
         mutant.tried.update(covering)
