@@ -5,7 +5,7 @@ from pathlib import Path
 
 from support.adapters import discovered, findings_of, remarks, results_of, unusable
 from support.files import written
-from support.stryker_js_trees import BOTH, adapter_on, configure, copied
+from support.stryker_js_trees import BOTH, CORE9, adapter_on, configure, copied
 
 from msp_bridge.adapter import Status
 from msp_bridge.source import SourceText
@@ -145,3 +145,21 @@ async def test_a_configuration_is_read_anew_when_what_it_reads_has_changed(tmp_p
         assert {mutant.path for mutant in await discovered(adapter)} == {"lib/price.js", "lib/unicode.js"}
         options.write_text(options.read_text().replace("{", '{ "mutate": ["lib/price.js"],', 1))
         assert {mutant.path for mutant in await discovered(adapter)} == {"lib/price.js"}
+
+
+async def test_a_plugin_is_found_from_the_project_where_strykerjs_lies_apart_from_it(tmp_path: Path) -> None:
+    """As pnpm installs packages with `hoist=false`. StrykerJS alone does not find it."""
+    root = copied("js_mocha", tmp_path, None)
+    plugin = root / "node_modules/own-plugin"
+    plugin.mkdir(parents=True)
+    for package in CORE9.iterdir():
+        (root / "node_modules" / package.name).symlink_to(package)
+    (plugin / "package.json").write_text('{ "type": "module", "exports": "./ignorer.js" }')
+    (plugin / "ignorer.js").write_text(
+        "const value = { shouldIgnore: () => 'all of it' };\n"
+        "export const strykerPlugins = [{ kind: 'Ignore', name: 'own', value }];\n"
+    )
+    configure(root, ignorers=["own"], plugins=["@stryker-mutator/mocha-runner", "own-plugin"])
+    async with adapter_on(root) as adapter:
+        results = await results_of(adapter, await discovered(adapter))
+    assert {result.status for result in results} == {Status.IGNORED}

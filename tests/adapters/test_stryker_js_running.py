@@ -246,3 +246,15 @@ async def test_a_file_of_tests_that_vitest_can_not_load_fails(tmp_path: Path) ->
         spec.write_text('import "./names.js";\nimport "./nowhere.js";\n')
         with pytest.raises(BaselineError, match="nowhere"):
             await results_of(adapter, empty)
+
+
+async def test_vitest_finds_a_set_up_file_in_a_package_for_tests_in_a_browsers_environment(tmp_path: Path) -> None:
+    """`svelteTesting()` of @testing-library/svelte has one. StrykerJS alone says that there are no tests."""
+    root = copied("js_vitest", tmp_path)
+    environment = "{ name: 'browser', transformMode: 'web', setup: () => ({ teardown() {} }) }"
+    (root / "browser.mjs").write_text(f"export default {environment};\n")
+    own = "environment: './browser.mjs', setupFiles: ['tinyspy'], server: { deps: { inline: ['tinyspy'] } }"
+    (root / "vitest.config.ts").write_text(f"export default {{ test: {{ include: ['src/**/*.test.ts'], {own} }} }};\n")
+    async with adapter_on(root) as adapter:
+        [mutant, *_] = await discovered(adapter)
+        assert [result.status for result in await results_of(adapter, [mutant])] == [Status.KILLED]

@@ -5,6 +5,7 @@
 // read anew whenever StrykerJS takes its options, for `serve` imports this file only once.
 
 import fs from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -32,6 +33,17 @@ async function withName() {
   }
 }
 
+// StrykerJS looks for a plugin from where it lies itself. Where packages are kept apart (pnpm with `hoist=false`), only the
+// project finds it.
+function resolves(from, name) {
+  try {
+    return createRequire(path.join(from, 'package.json')).resolve(name);
+  } catch {
+    return undefined;
+  }
+}
+const placeOf = (plugin) => (resolves(core, plugin) ? plugin : resolves(process.cwd(), plugin) ?? plugin);
+
 const own = await withName();
 const { defaultOptions } = await internal('config/options-validator.js');
 const wanted = () => JSON.parse(fs.readFileSync(run, 'utf-8'));
@@ -54,6 +66,7 @@ const options = {
   tempDirName: '.stryker-tmp',
   thresholds: { ...own.thresholds, break: null }, // else a low score looks like a failure
 };
+if (Array.isArray(own.plugins)) options.plugins = own.plugins.map(placeOf);
 if (looksForRelatedTests(own)) options.allowEmpty = true;
 for (const [name, value] of Object.entries(wanted().options ?? {})) {
   if (value === null) delete options[name];
@@ -67,7 +80,7 @@ const plugins = [
   own.testRunner === 'vitest' && ours('vitest_files.mjs'),
   own.testRunner === 'jest' && ours('jest_files.mjs'),
 ];
-options.appendPlugins = [...(own.appendPlugins ?? []), ...plugins.filter(Boolean)];
+options.appendPlugins = [...(own.appendPlugins ?? []).map(placeOf), ...plugins.filter(Boolean)];
 
 const root = process.cwd();
 const anew = (name, get) => Object.defineProperty(options, name, { enumerable: true, get });

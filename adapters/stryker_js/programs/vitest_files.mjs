@@ -1,6 +1,9 @@
 // A file of tests that Vitest can't load fails the run. StrykerJS's plugin for Vitest sees only the tests in it, of which
 // there are none: a mutant that breaks its import survives, and without a mutant it seems that no test runs the code.
 // So here such a file counts as a failed test.
+//
+// For tests in a browser's environment (jsdom) Vite loads only files below its root, which is StrykerJS's sandbox. Packages lie
+// above it: a set-up file in one, as of @testing-library/svelte, wasn't found. So here Vite may load all files.
 
 import { beforeRuns } from './test_runner_worker.mjs';
 
@@ -14,9 +17,14 @@ function failedFiles(files) {
   });
 }
 
+function mayLoadPackages(vitest) {
+  for (const { vite, server } of [vitest, ...(vitest.projects ?? [])]) (vite ?? server).config.server.fs.strict = false;
+}
+
 function observe(runner) {
   if (!runner.run || Object.hasOwn(runner, 'run')) return;
   const run = runner.run;
+  if (runner.ctx) mayLoadPackages(runner.ctx);
   runner.run = async function (...input) {
     const result = await run.apply(this, input);
     return result.tests ? { ...result, tests: [...result.tests, ...failedFiles(this.ctx?.state.getFiles() ?? [])] } : result;
