@@ -5,7 +5,8 @@ build is the linker's: mutants share a binary where `programs/combining.go` can 
 kilobytes of added code at most. The compiler says which of them are no Go; the others are built again without those.
 
 Which of its mutants is on says the name that the binary was started by: `7.test`. So the processes of the same binary
-that tests start have the mutant, too, whatever environment they get. Commands of go that tests run get it as an `Edit`.
+that tests start have the mutant, too, whatever environment they get; those of a copy by another name, as testscript
+makes, look up in `/proc` which binary has started them. Commands of go that tests run get it as an `Edit`.
 
 A binary with several mutants is used only if its tests pass while each function runs as a copy without a mutant: they
 might see one call more, through a library that names callers. Packages that look at callers themselves are built with
@@ -24,7 +25,7 @@ from msp_bridge.adapter import Mutant, ToolError
 from msp_bridge.concurrency import in_thread
 
 from .execution import Edit
-from .go import Go, Package, SourceProgram, overlay_option
+from .go import STARTED, Go, Package, SourceProgram, overlay_option
 from .listing import TestOptions
 
 MIN_TOGETHER = 4  # for fewer, binaries of their own are built sooner
@@ -44,11 +45,8 @@ import (
 )
 
 var gremlin__ = func() int {{
-	file, err := gremlinOs.Executable()
-	if err != nil {{
-		file = gremlinOs.Args[0]
-	}}
-	number, _ := gremlinStrconv.Atoi(gremlinStrings.TrimSuffix(gremlinFilepath.Base(file), ".test"))
+	name := gremlinFilepath.Base(gremlinStarted())
+	number, _ := gremlinStrconv.Atoi(gremlinStrings.TrimSuffix(name, ".test"))
 	return number
 }}()
 """
@@ -200,7 +198,7 @@ class MutatedBinaries:
         answer = await self.program.ask({"combine": request})
         texts = {path: text.encode() for path, text in zip(paths, answer["combine"] or (), strict=True)}
         switch = f"{package.directory}/{ADDED_FILE}"
-        return {**texts, switch: SWITCH.format(name=package.name).encode()} if texts else {}
+        return {**texts, switch: (SWITCH.format(name=package.name) + STARTED).encode()} if texts else {}
 
     def _mutated(self, mutant: Mutant) -> dict[str, bytes] | None:
         """Return the text of the file of `mutant`, by its path; None as for `_content`. Blocks."""

@@ -24,6 +24,26 @@ SOURCES = [Path(__file__).parent / "programs" / f"{name}.go" for name in ("mutan
 NOT_IN_WORKSPACE = "run `go work use .` there, or set GOWORK=off"
 STARTS_PROGRAMS = "os/exec"  # the package of tests that do
 NEXT = re.compile(r"\S")
+STARTED = """
+// gremlinStarted is the binary that runs the tests: of this process, or of one that has started a copy of it. Empty:
+// that has ended.
+func gremlinStarted() string {
+	file, err := gremlinOs.Executable()
+	if err != nil {
+		return gremlinOs.Args[0]
+	}
+	for process := gremlinStrconv.Itoa(gremlinOs.Getppid()); !gremlinStrings.HasSuffix(file, ".test"); {
+		stat, err := gremlinOs.ReadFile("/proc/" + process + "/stat")
+		if err != nil {
+			return ""
+		}
+		file, _ = gremlinOs.Readlink("/proc/" + process + "/exe")
+		_, afterName, _ := gremlinStrings.Cut(string(stat), ") ")
+		process = gremlinStrings.Fields(afterName)[1] // its parent
+	}
+	return file
+}
+"""
 FIELDS = (
     "Dir,ImportPath,Name,Standard,DepOnly,ForTest,Module,Error,"
     "GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"

@@ -30,7 +30,7 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import BASELINE, report_phase
 
 from .execution import ALWAYS, Outcome, TestRunner, only
-from .go import Go, Package, overlay_option
+from .go import STARTED, Go, Package, overlay_option
 from .listing import TestOptions
 
 log = logging.getLogger(__name__)
@@ -48,14 +48,16 @@ MEASURED = """package {name}
 
 import (
 	gremlinOs "os"
+	gremlinStrconv "strconv"
 	gremlinStrings "strings"
 )
 
 func init() {{
-	file, _ := gremlinOs.Executable()
-	directory := gremlinStrings.TrimSuffix(file, ".test") + ".children"
-	gremlinOs.MkdirAll(directory, 0700)
-	gremlinOs.Setenv("GOCOVERDIR", directory)
+	if binary := gremlinStarted(); binary != "" {{
+		directory := gremlinStrings.TrimSuffix(binary, ".test") + ".children"
+		gremlinOs.MkdirAll(directory, 0700)
+		gremlinOs.Setenv("GOCOVERDIR", directory)
+	}}
 }}
 """
 ALONE = """
@@ -164,7 +166,7 @@ class SuiteMeasurement:
         report_phase(f"{BASELINE}: {package.path}")
         place = Path(tempfile.mkdtemp(dir=directory))  # an earlier measurement may have been cancelled
         binary = place / f"{TOGETHER}.test"
-        text = MEASURED.format(name=package.name).encode()
+        text = (MEASURED.format(name=package.name) + STARTED).encode()
         added = {f"{package.directory}/{ADDED_FILE}": text} if package.files else {}
         overlay = await in_thread(overlay_option, place / "overlay", self.go.root, added)
         covered = self.options.coverpkg or ("./..." if self.options.everything else "")

@@ -25,6 +25,7 @@ APP = {
     "7 ARITHMETIC_BASE -": Status.SURVIVED,  # in a file with C
 }
 
+COPIED = "31 ARITHMETIC_BASE +"  # in a process of a copy of the test binary, by another name
 TILL = {
     "13 CONDITIONALS_NEGATION ==": Status.KILLED,  # in a process of the test binary, with an environment of its own
     "14 ARITHMETIC_BASE +": Status.KILLED,  # in a process of `go run`, and nowhere else
@@ -34,6 +35,7 @@ TILL = {
     "23 ARITHMETIC_BASE -": Status.NO_COVERAGE,
     "26 CONDITIONALS_BOUNDARY >=": Status.KILLED,  # where a line of the log names the file
     "26 CONDITIONALS_NEGATION <=": Status.KILLED,
+    COPIED: Status.KILLED,
 }
 # The rate is checked when all tests are done and their coverage is written; the program of the tests has no `main`.
 AFTER = {
@@ -260,3 +262,4 @@ async def test_processes_that_tests_start_have_the_mutant(
         results, failing = await results_of(adapter, [mutant for mutant in mutants if key(mutant) in TILL])
     assert failing == []
     assert {key: result.status for key, result in results.items()} == TILL
+    assert results[COPIED].covered_by == ("TestCopy",)

@@ -27,3 +27,5 @@ func warn(to *log.Logger, price int) {
 		to.Print(price)
 	}
 }
+
+func change(paid, price int) int { return paid - price }

@@ -4,11 +4,15 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "till" {
+		os.Exit(change(45, 3))
+	}
 	if os.Getenv("TILL") == "" {
 		os.Exit(m.Run())
 	}
@@ -21,6 +25,20 @@ func TestSum(t *testing.T) {
 	command.Env = []string{"TILL=1"}
 	if out, err := command.CombinedOutput(); err != nil || string(out) != "42\n" {
 		t.Fatal(err, string(out))
+	}
+}
+
+// Commands of testscript are such copies.
+func TestCopy(t *testing.T) {
+	file, _ := os.Executable()
+	program, _ := os.ReadFile(file)
+	till := filepath.Join(t.TempDir(), "till")
+	os.WriteFile(till, program, 0700)
+	command := exec.Command(till)
+	command.Env = []string{"HOME=/nowhere"}
+	command.Run()
+	if command.ProcessState.ExitCode() != 42 {
+		t.Fatal(command.ProcessState)
 	}
 }
 
