@@ -70,7 +70,8 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
             "processes reading source text toolkit.kept_answers"
         ),
         "reports": (
-            "access.addresses errors isolation.left_out model notices phases reading rows source text version writing"
+            "access.addresses concurrency errors isolation.left_out model notices phases reading rows source text version "
+            "writing"
         ),
         "testing": "adapter concurrency isolation model processes python_engine reading source",
         "session": "model notices phases source workspace",

@@ -15,6 +15,7 @@ from typing import Any, Self
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from msp_bridge.concurrency import at_most
 from msp_bridge.reports.html import EVENTS
 
 HOST = "127.0.0.1"
@@ -75,14 +76,12 @@ class LivePage:
         try:
             self._finished = True
             self._add("finished", {})
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._opening if self.awaited and error is None else 0):
-                    await self._came.wait()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._interrupted if kind is asyncio.CancelledError else self._leaving):
-                    while self._listeners:
-                        self._left.clear()
-                        await self._left.wait()
+            async with at_most(self._opening if self.awaited and error is None else 0):
+                await self._came.wait()
+            async with at_most(self._interrupted if kind is asyncio.CancelledError else self._leaving):
+                while self._listeners:
+                    self._left.clear()
+                    await self._left.wait()
         finally:
             await self._runner.cleanup()
 

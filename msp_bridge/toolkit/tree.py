@@ -12,7 +12,8 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from hashlib import blake2b
+from functools import partial
+from hashlib import blake2b, file_digest
 from pathlib import Path
 
 from attrs import frozen
@@ -263,11 +264,8 @@ def clone(source: str, target: str) -> str:
 
 def digest_of(file: str) -> str:
     """A digest of the file's bytes; raises `OSError`."""
-    total = blake2b(digest_size=16)
     with open(file, "rb") as reader:
-        while block := reader.read(BLOCK):
-            total.update(block)
-    return total.hexdigest()
+        return file_digest(reader, partial(blake2b, digest_size=16)).hexdigest()
 
 
 def _copied(reader: int, writer: int, size: int) -> str:
