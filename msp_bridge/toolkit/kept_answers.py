@@ -19,11 +19,10 @@ import contextlib
 import json
 import logging
 import os
-import shutil
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -36,7 +35,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 NAME = "answers.sqlite"
-DEAD = ("mutants", "listings.json")  # beside it: what earlier versions kept, and no version reads any more
 VERSION = 4  # of the schema, of the rows, and of what the keys are made of
 MAX_ROWS = 200_000
 MAX_BYTES = 256 << 20
@@ -76,13 +74,12 @@ class KeptAnswers:
 
     file: Path
     busy_s: float = BUSY_S
-    dead: Sequence[Path] = ()  # deleted when the file is opened
     _left_until: float = field(default=0.0, init=False)  # by the monotonic clock
 
     @classmethod
     def of(cls, cache: Path) -> KeptAnswers:
         """Open the kept answers of a project; `cache` is the directory that its adapter has in the cache."""
-        return cls(cache / NAME, dead=[cache / name for name in DEAD])
+        return cls(cache / NAME)
 
     def find(self, keys: Iterable[bytes], read: Callable[[Any], T]) -> dict[bytes, T]:
         """Find the values of `keys`, each made by `read`; a key that is not there is left out."""
@@ -116,9 +113,6 @@ class KeptAnswers:
 
     def _connected(self) -> sqlite3.Connection:
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        for old in self.dead:
-            shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink(missing_ok=True)
-        self.dead = ()
         connection = sqlite3.connect(self.file, timeout=self.busy_s, isolation_level=None)
         try:
             connection.text_factory = bytes  # damaged text need not be UTF-8

@@ -45,14 +45,6 @@ def changed(file: Path, statement: str, *values: object) -> None:
         connection.execute(statement, values)
 
 
-def test_what_earlier_versions_kept_is_deleted(tmp_path: Path) -> None:
-    (tmp_path / "mutants").mkdir()
-    for name in ("mutants/0123.json", "listings.json", "other.json"):
-        (tmp_path / name).write_text("{}")
-    assert works(KeptAnswers.of(tmp_path))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.sqlite", "other.json"]
-
-
 def test_what_is_saved_is_found(kept: KeptAnswers) -> None:
     assert kept.find([b"a"], as_is) == {}
     kept.save({b"a": VALUE, b"b": None})
