@@ -167,6 +167,17 @@ async def test_a_mutant_that_is_late_once_is_tested_again_and_one_that_is_late_t
     assert [result.status for result in results] == [Status.SURVIVED, Status.TIMEOUT]
 
 
+async def test_a_survivor_is_tested_again_that_is_late_with_the_tests_that_share_its_process(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    (root / "lib/pause.js").write_text("export const same = (n) => n + 0;\nexport const pause = () => 0;\n")
+    (root / "test/pause.spec.js").write_text(PAUSES.replace("runs === 1", "runs === 2 || runs === 3"))
+    configure(root, timeoutMS=1000)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter, "lib/pause.js")
+        [result] = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "n - 0"])
+    assert result.status is Status.SURVIVED
+
+
 async def test_the_number_of_jobs_is_asked_for_each_run(starts: Path, tmp_path: Path) -> None:
     root = copied("js_command", tmp_path)
     now = [1]

@@ -25,12 +25,15 @@ export function noteTests(found) {
   passAlone.clear();
 }
 
-// The result of the mutant of `options`; `run` tests it with such options, `own` are those of the project.
-export async function decided(runner, run, planned, own) {
+// The result of the mutant of `options`; `runOnce` tests it with such options, `own` are those of the project.
+export async function decided(runner, runOnce, planned, own) {
+  const run = async (asked) => {
+    const result = await runOnce(asked);
+    return result.status === 'timeout' && !result.reason ? runOnce(await withLimitOfNow(runner, asked, own)) : result;
+  };
   const options = { ...planned, testFiles: withinProject(filesOf(new Set(planned.testFilter))) };
   const loadsTests = keepsTestsLoaded(own);
   let result = await run(options);
-  if (result.status === 'timeout' && !result.reason) result = await run(await withLimitOfNow(runner, options, own));
   if (!result.wasFirst && result.changed?.length > 0) {
     await runner.recover();
     result = await run(options);
