@@ -11,13 +11,15 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import os
+import re
+import shlex
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Scope, ToolError, UnusableFile
@@ -31,6 +33,7 @@ from .installation import gremlins, search_path
 CONFIGURATION = ".gremlins.yaml"
 SOURCES = "sources"  # a directory of the listed module
 NOT_BUILT = ("vendor", "testdata")  # directories of which go builds nothing for this module, nor of "_*" and ".*"
+OF_RUN = re.compile(r"--?((?:short|parallel|cpu|shuffle)(?:=.*)?)")
 STAND_IN = """#!/bin/sh
 for argument; do
     [ "$previous" = -coverprofile ] && echo "mode: set" > "$argument"
@@ -64,6 +67,7 @@ class TestOptions:
     coverpkg: str = ""
     everything: bool = False  # the tests of all packages, for each mutant (`integration`)
     links_itself: bool = False  # GOFLAGS has options of the linker
+    for_runs: tuple[str, ...] = ()  # of test binaries, from GOFLAGS
 
     @property
     def for_builds(self) -> tuple[str, ...]:
@@ -74,6 +78,13 @@ class TestOptions:
     def for_tests(self) -> tuple[str, ...]:
         """Options of builds of tests: as `go test` links, without what debuggers read, in two thirds of the time."""
         return self.for_builds if self.links_itself else (*self.for_builds, "-ldflags=-s -w")
+
+    def with_flags(self, flags: str) -> TestOptions:
+        """These with what GOFLAGS, `flags`, says of links and of how tests run, as for `go test`."""
+        of_runs = (OF_RUN.fullmatch(flag) for flag in shlex.split(flags))
+        return evolve(
+            self, links_itself="-ldflags" in flags, for_runs=tuple(f"-test.{each[1]}" for each in of_runs if each)
+        )
 
     @classmethod
     def of_arguments(cls, arguments: Sequence[str]) -> TestOptions:

@@ -8,8 +8,6 @@ import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from attrs import evolve
-
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Surroundings, ToolError
 from msp_bridge.concurrency import in_thread
@@ -46,7 +44,7 @@ class GoModule:
         if not mutants:
             return
         listed = await self.go.listed(*self.listing.options.for_builds)
-        options = evolve(self.listing.options, links_itself="-ldflags" in listed.flags)
+        options = self.listing.options.with_flags(listed.flags)
         measured = await self._measured_now(SuiteMeasurement(self.go, self.runner, options), listed)
         request = Path(tempfile.mkdtemp(dir=self.runner.directory))
         binaries = MutatedBinaries(self.go, self._program, options, request, listed.flags)

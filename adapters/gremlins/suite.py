@@ -61,10 +61,10 @@ func init() {{
 }}
 """
 ALONE = """
-profiles=$1 number=0; shift
+profiles=$1 options=$2 number=0; shift 2
 for name; do
     number=$((number + 1))
-    "$profiles/$number.test" -test.paniconexit0 -test.timeout=10m "-test.run=^$name\\$" \\
+    "$profiles/$number.test" -test.paniconexit0 -test.timeout=10m $options "-test.run=^$name\\$" \\
         "-test.coverprofile=$profiles/$number.profile" > /dev/null 2>&1 && echo "passed $name"
 done
 exit 0
@@ -134,6 +134,7 @@ class Suite:
     binary: Path  # instrumented; without any mutant
     tests: tuple[str, ...]  # passing tests, in the order of a run
     failing: tuple[FailingTest, ...]
+    options: tuple[str, ...] = ()  # of each run
     seconds: float = 0.0  # for all tests
     cpu_seconds: float = 0.0
     runs_more: bool = False  # than its profiles have
@@ -143,7 +144,7 @@ class Suite:
     def arguments(self, tests: tuple[str, ...] = ()) -> list[str]:
         """The arguments for a run of `tests`; of all that pass, if there are none."""
         left_out = [f"-test.skip={only(each.test for each in self.failing)}"] if self.failing else []
-        return [*ALWAYS, *([f"-test.run={only(tests)}"] if tests else left_out)]
+        return [*ALWAYS, *self.options, *([f"-test.run={only(tests)}"] if tests else left_out)]
 
     @cached_property
     def limits(self) -> tuple[float, int]:
@@ -177,7 +178,7 @@ class SuiteMeasurement:
         named = binary.with_name("listed.test")  # a name of its own, or what it covers would count for the run of all
         await in_thread(named.hardlink_to, binary)
         listed = await self.runner.run(package, [str(named), "-test.list=."])
-        suite = Suite(package, binary, tuple(NAMES.findall(listed.printed)), ())
+        suite = Suite(package, binary, tuple(NAMES.findall(listed.printed)), (), self.options.for_runs)
         if not suite.tests:
             return suite
         directory = self.go.root / package.directory
@@ -215,9 +216,8 @@ class SuiteMeasurement:
         for name in names.values():
             await in_thread((place / f"{name}.test").hardlink_to, suite.binary)
         limit = max(ALONE_LIMIT_S, 3 * suite.seconds)
-        outcome = await self.runner.run(
-            suite.package, ["sh", "-c", ALONE, "sh", str(place), *suite.tests], seconds=limit
-        )
+        argv = ["sh", "-c", ALONE, "sh", str(place), " ".join(suite.options), *suite.tests]
+        outcome = await self.runner.run(suite.package, argv, seconds=limit)
         passed = PASSED.findall(outcome.printed)
         profiles = {test: await self._profile(place, names[test], covered_only=True) for test in passed}
         return evolve(suite, alone=profiles)
