@@ -102,21 +102,22 @@ class Go:
         for reason in (each["Error"]["Err"] for each in named if "Dir" not in each):
             remedy = NOT_IN_WORKSPACE if "go.work" in reason else "make `go list ./...` work there"
             raise ToolError(f"go finds no packages in {self.root}: {reason}", remedy)
+        imported = {each["ImportPath"]: each for each in found if not each.get("Standard") and not each.get("ForTest")}
         places = {_place(each) for each in found if not each.get("Standard") and "Dir" in each}
         outside = (each for each in places if not each.is_relative_to(self.root) and not each.is_relative_to(cache))
         return Listed(
-            tuple(self._package(each) for each in named if not _is_made_of_tests(each)),
+            tuple(self._package(each, imported) for each in named if not _is_made_of_tests(each)),
             tuple(sorted(outside)),
             Path(workspace) if workspace not in ("", "off") else None,
             flags,
         )
 
-    def _package(self, fields: Mapping[str, Any]) -> Package:
+    def _package(self, fields: Mapping[str, Any], imported: Mapping[str, Mapping[str, Any]]) -> Package:
         def each(*names: str) -> Iterable[str]:
             return (item for name in names for item in fields.get(name, ()))
 
         directory = Path(fields["Dir"])
-        starts_programs = STARTS_PROGRAMS in each("TestImports", "XTestImports")
+        starts_programs = _start_programs({*each("TestImports", "XTestImports")}, fields["ImportPath"], imported)
         inside = directory.relative_to(self.root) if directory.is_relative_to(self.root) else Path("..")
         return Package(
             fields["ImportPath"],
@@ -218,6 +219,23 @@ async def output(argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None =
 def _place(fields: Mapping[str, Any]) -> Path:
     """Where a package comes from: its module, or its own directory if it is vendored."""
     return Path(fields.get("Module", {}).get("Dir") or fields["Dir"])
+
+
+def _start_programs(tests: set[str], package: str, imported: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether tests that import `tests` do, themselves or by a package that they need and `package` does not."""
+    needed = _reached(tests, imported) - _reached({package}, imported)
+    return STARTS_PROGRAMS in tests or any(STARTS_PROGRAMS in imported[path].get("Imports", ()) for path in needed)
+
+
+def _reached(paths: set[str], imported: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """The packages that `paths` lead to by packages of the module, but for those of go itself."""
+    reached: set[str] = set()
+    new = paths & imported.keys()
+    while new:
+        reached |= new
+        own = (imported[path] for path in new if not imported[path].get("DepOnly"))
+        new = {path for each in own for path in each.get("Imports", ())} & imported.keys() - reached
+    return reached
 
 
 def _is_made_of_tests(fields: Mapping[str, Any]) -> bool:

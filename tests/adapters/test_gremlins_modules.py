@@ -75,6 +75,12 @@ func TestExitCode(t *testing.T) {
 }
 """,
 }
+STARTED = """package started
+
+import "os/exec"
+
+func Command(name string, arguments ...string) *exec.Cmd { return exec.Command(name, arguments...) }
+"""
 # Real ones count allocations, of which coverage makes some.
 SKIPPED_WITH_COVERAGE = {
     "go.mod": "module example.com/skipped\n\ngo 1.21\n",
@@ -88,6 +94,30 @@ func TestRate(t *testing.T) {
 		t.Skip("with coverage")
 	}
 	if rate() != 1 {
+		t.Fatal()
+	}
+}
+""",
+}
+# What the long test alone would kill has no coverage where GOFLAGS leaves it out.
+SHORT = {
+    "go.mod": "module example.com/short\n\ngo 1.21\n",
+    "rate.go": "package rate\n\nfunc rate() int { return 2 + 2 }\n\nfunc spare() int { return 2 * 1 }\n",
+    "rate_test.go": """package rate
+
+import "testing"
+
+func TestRate(t *testing.T) {
+	if rate() != 4 {
+		t.Fatal()
+	}
+}
+
+func TestLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
+	if spare() != 2 {
 		t.Fatal()
 	}
 }
@@ -219,6 +249,19 @@ async def test_what_runs_after_the_tests_and_in_programs_that_they_build_has_the
     }
 
 
+async def test_programs_that_tests_start_by_another_package_count(tmp_path: Path) -> None:
+    """So do those that start them by gexec and testscript."""
+    begin, _, rest = AFTER["rate_test.go"].partition("\tcode := m.Run()")
+    text = f"{begin}\tos.Exit(m.Run())\n}}\n\nfunc TestExitCode{rest.partition('func TestExitCode')[2]}"
+    text = text.replace('"os/exec"', '"example.com/after/started"').replace("exec.Command", "started.Command")
+    root = written(tmp_path, {**AFTER, "rate_test.go": text, "started/command.go": STARTED})
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, "rate.go")
+        results, _ = await results_of(adapter, mutants)
+    killed = {key for key, result in results.items() if result.status is Status.KILLED}
+    assert (killed, len(results)) == ({"9 ARITHMETIC_BASE /"}, 4)
+
+
 async def test_a_test_that_runs_only_without_coverage_kills_mutants(tmp_path: Path) -> None:
     root = written(tmp_path, SKIPPED_WITH_COVERAGE)
     async with adapter_on(root) as adapter:
@@ -226,6 +269,16 @@ async def test_a_test_that_runs_only_without_coverage_kills_mutants(tmp_path: Pa
         results, _ = await results_of(adapter, mutants)
     statuses = {key: result.status for key, result in results.items()}
     assert statuses == {"3 ARITHMETIC_BASE *": Status.KILLED, "5 ARITHMETIC_BASE /": Status.NO_COVERAGE}
+
+
+async def test_how_tests_run_is_what_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOFLAGS", "-short -buildvcs=false --parallel=1")
+    async with adapter_on(written(tmp_path, SHORT)) as adapter:
+        mutants, _ = await discovered(adapter)
+        results, notices = await results_of(adapter, mutants)
+    assert notices == []
+    statuses = {key: result.status for key, result in results.items()}
+    assert statuses == {"3 ARITHMETIC_BASE -": Status.KILLED, "5 ARITHMETIC_BASE /": Status.NO_COVERAGE}
 
 
 @pytest.mark.parametrize(
