@@ -56,6 +56,7 @@ async def test_edits_of_code_and_tests_and_red_tests_are_seen(
     red = "[Fact] public void Red() => Assert.Equal(1, Cart.Total(1, 1));"
     green = "[Fact] public void Exact() => Assert.Equal(50, Cart.Total(50, 1));"
     (shop / SHOP_TESTS).write_text(text.rstrip().removesuffix("}") + f"{red} {green} }}\n")
+    os.utime(shop / SHOP_TESTS, (0, 0))  # for MSBuild older than what it has built
     (shop / SHOP).write_text("// a line above\n" + (shop / SHOP).read_text())
     async with adapter_on(shop, jobs=2) as adapter:
         mutants = await discovered(adapter)
@@ -69,25 +70,18 @@ async def test_edits_of_code_and_tests_and_red_tests_are_seen(
     assert list(temporary.iterdir()) == []
 
 
-async def test_tests_that_share_static_fields_decide_together_and_an_edit_with_an_old_time_is_built(
-    tmp_path: Path,
-) -> None:
+async def test_tests_that_share_static_fields_decide_together(tmp_path: Path) -> None:
     """One test computes what the next one finds, and one needs what the one before it has left."""
     root = laid_out(tmp_path / "project", {"Kept": KEPT}, {"nunit": KEPT_TESTS})
-    async with adapter_on(root, edited=True) as adapter:
+    async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         chosen = [of(mutants, "n / n"), of(mutants, "sum >= 100"), of(mutants, "sum < 100")]
-        first = await results_of(adapter, chosen)
-        tests = root / "tests/nunit.Tests/Tests.cs"
-        tests.write_text(KEPT_TESTS.replace("Is.EqualTo(9)", "Is.Not.Null"))
-        os.utime(tests, (0, 0))
-        [second] = await results_of(adapter, [of(await discovered(adapter), "n / n")])
-    assert outcomes(first) == {
+        results = await results_of(adapter, chosen)
+    assert outcomes(results) == {
         ("Kept.cs", "n / n", "Killed"),
         ("Kept.cs", "sum >= 100", "Survived"),
         ("Kept.cs", "sum < 100", "Killed"),
     }
-    assert second.status.value == "Survived"
 
 
 async def test_tests_that_keep_the_tool_from_testing_are_named(shop: Path) -> None:

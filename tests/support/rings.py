@@ -326,6 +326,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # Kills, faults, edits and frameworks with the real Stryker.NET: a test has its verdicts, and the scripted one keeps all
     # promises and fails.
     "adapters/test_stryker_net_preparing.py": (
+        "test_mutants_get_the_verdicts_of_their_tests",  # of tests that share static fields the main ring has them
         "test_a_tool_or_a_bridge_that_is_killed",
         "test_code_that_does_not_compile",
         "test_edits_of_code_and_tests_and_red_tests",
