@@ -10,8 +10,9 @@ which mutant. Any of them may be cancelled at any await, and what runs for it al
   started again when it is needed.
 - A request that needs the answer no more has not been cancelled: the question goes on for the next one (`go_on`), until
   that is cancelled, the files change or the bridge ends.
-- After an edit tests run to see which of them cover which mutant. Meanwhile the tests that covered a mutant before
-  are run with it (`kill`): if one of them kills it, that holds, whatever else covers it now. All other verdicts wait.
+- Tests run to see which of them cover which mutant: all the first time, and some after an edit. Meanwhile the tests
+  that covered a mutant before are run with it (`kill`), and the first time tests that are likely to kill it
+  (`programs/LikelyTests.java`). If one of them does, that holds, whatever else covers it. All other verdicts wait.
 - A mutant is tested for one request, by a tester that it borrows (`testers`), where that is in doubt by all tests there
   (`suites`), or by a JVM that the host starts for it. When the request is cancelled, the JVM of this mutant is ended,
   and the cancel is raised when that is done. The host and what it knows stay.
@@ -145,13 +146,14 @@ class Host:
         await asyncio.gather(*(process.close() for process in self._processes))
 
     async def foresee(self) -> bool:
-        """Prepare `kill`. False: tests need not run before others do, or nothing is known of what they cover."""
+        """Prepare `kill`. False: it is known what the tests cover, or it can't be foreseen."""
         if self._foreseen:
             return True
         known = await in_thread(self._known)
         kept = known.get("kept")
         in_groups = self._settings["includedGroups"] or self._settings["excludedGroups"]  # a test may be in another now
-        if kept is None or kept["tree"] == known["tree"] or in_groups or not await in_thread(self._may_share):
+        is_current = kept is not None and kept["tree"] == known["tree"]
+        if not known or is_current or in_groups or not await in_thread(self._may_share):
             return False
         await self.listed.answer()
         self._share((await self._ask({"do": "foresee", "kept": kept}))["agent"])
@@ -159,14 +161,10 @@ class Host:
         return True
 
     async def kill(self, key: str) -> dict[str, Any] | None:
-        """Test a mutant, like `test`, by the tests that covered it before the last edit. None: they don't kill it."""
-        self._testing += 1
-        try:
-            arguments = await self._arguments(key)
-            answer = await self._testers.test(arguments) if self._testers and arguments else {}
-            return answer if answer.get("status") == KILLED else None
-        finally:
-            self._testing -= 1
+        """Test a mutant, like `test`, by the tests that `foresee` has named. None: they don't kill it."""
+        arguments = await self._arguments(key)
+        answer = await self._testers.test(arguments) if self._testers and arguments else {}
+        return answer if answer.get("status") == KILLED else None
 
     async def test(self, key: str) -> dict[str, Any]:
         """Test a mutant: `status` and `exit` in PIT's words, `killing` tests, how many tests have `run`, an `error`."""

@@ -110,6 +110,28 @@ async def test_only_what_can_run_what_has_changed_is_measured_again_and_what_it_
         assert (await verdict(adapter, "Taxes", "7 Math")).status is Status.KILLED
 
 
+@needs_pit
+async def test_likely_tests_kill_before_all_are_measured_the_first_time(
+    tmp_path: Path, pit_tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay,pid,ipc")
+    root = without_maven(written(tmp_path / "project", stock(("Rates", "Fees", "Taxes"), {})))
+    gate, running = tmp_path / "gate", RunningProcesses()
+    # one has the mutated class in its name, the other uses it
+    others = {f"Other{number}Test": "" for number in range(17)}
+    of_mutants = {"ManyFeesTest": DIRECT.format("Fees"), "UsesTest": DIRECT.format("Taxes")}
+    write(root, tmp_path / "runs", {"RatesTest": WAITS.format(gate=gate), **of_mutants, **others})
+    async with adapter_on(root, pit_tools) as adapter:
+        kills = [await verdict(adapter, name, "7 Math") for name in ("Fees", "Taxes")]
+        assert processes(running, "CoverageMinion")
+        gate.touch()
+        last = await verdict(adapter, "Rates", "7 Math")
+    killing = [f"example.stock.{name}.passes" for name in of_mutants]
+    assert [(kill.status, kill.killed_by) for kill in kills] == [(Status.KILLED, (test,)) for test in killing]
+    assert [kill.covered_by for kill in kills] == [None, None]
+    assert (last.status, last.covered_by) == (Status.SURVIVED, ("example.stock.RatesTest.passes",))
+
+
 async def test_an_answer_that_is_needed_no_more_comes_for_the_next_request_which_may_be_cancelled() -> None:
     asked, abandoned, answered = list[None](), list[None](), asyncio.Event()
 

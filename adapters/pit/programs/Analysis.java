@@ -1,5 +1,6 @@
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collection;
@@ -10,7 +11,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.pitest.classinfo.ClassName;
 import org.pitest.classpath.ClassPathByteArraySource;
@@ -69,7 +73,9 @@ final class Analysis {
     private final PluginServices plugins = PluginServices.makeForContextLoader();
     private final Map<String, MutationDetails> listed = new LinkedHashMap<>();
     private volatile Map<String, MutationDetails> mutants = Map.of(); // with tests: those of `kept`, later those measured
-    private boolean measured;
+    private volatile boolean measured;
+    private boolean guessing; // nothing was kept: by likely tests, until all are measured
+    private final Map<String, Map<String, MutationDetails>> guessed = new ConcurrentHashMap<>(); // by the class at the top of the file
     private List<Object> suite; // the names of all test classes
     private Map<?, ?> kept; // of an answer's "keep"
     private EngineArguments engine;
@@ -84,7 +90,7 @@ final class Analysis {
     synchronized Map<String, Object> list() {
         ReportOptions untested = options.of("jvmArgs");
         untested.setTargetTests(List.of(NO_TEST::equals));
-        mutants(untested, null).forEach(mutant -> listed.put(key(mutant), mutant));
+        listed.putAll(mutants(untested, null).byKey());
         ClassPathByteArraySource classes = new ClassPathByteArraySource(untested.getClassPath());
         Map<String, Object> debug = new HashMap<>();
         listed.values().stream().map(MutationDetails::getClassName).distinct()
@@ -101,10 +107,15 @@ final class Analysis {
             "debug", debug));
     }
 
-    /** Has {@link #arguments} take the tests that have covered a mutant of {@link #list} before, as "kept" says; gives "agent". */
+    /**
+     * Has {@link #arguments} take the tests that have covered a mutant of {@link #list} before, as "kept" says; gives "agent".
+     *
+     * <p>Without "kept" it takes tests that are likely to cover the mutant, as far as they do so when they alone are measured.
+     */
     synchronized Map<String, Object> foresee(Map<?, ?> question) {
-        if (mutants.isEmpty()) {
-            kept = (Map<?, ?>) question.get("kept");
+        kept = (Map<?, ?>) question.get("kept");
+        guessing = kept == null;
+        if (mutants.isEmpty() && !guessing) {
             Coverage coverage = Coverage.read(kept, Analysis::testee);
             TestPrioritiser prioritiser = new DefaultTestPrioritiser(coverage.over(null));
             listed.values().forEach(mutant -> mutant.addTestsInOrder(prioritiser.assignTests(mutant)));
@@ -130,9 +141,9 @@ final class Analysis {
             Measurement measurement = question.get("tree") == null ? null : new Measurement(
                 new Reach(ProjectLoader.files(options.texts("classPath"))), (String) question.get("tree"),
                 kept == null ? (Map<?, ?>) question.get("kept") : kept);
-            Map<String, MutationDetails> found = new LinkedHashMap<>();
-            covered(options.of("quickJvmArgs"), measurement).forEach(mutant -> found.put(key(mutant), mutant));
-            mutants = found;
+            Captured found = covered(options.of("quickJvmArgs"), measurement);
+            mutants = found.byKey();
+            suite = found.suite;
             measured = true;
             answer.put("keep", measurement == null ? null : measurement.keepable());
         }
@@ -157,7 +168,8 @@ final class Analysis {
 
     /** The arguments of PIT's minion for the mutant, for a {@link Tester}; null where no test is known that covers it. */
     String arguments(String key) {
-        MutationDetails mutant = mutants.get(key);
+        boolean guess = guessing && !measured && listed.containsKey(key);
+        MutationDetails mutant = (guess ? guessed.computeIfAbsent(top(listed.get(key)), this::guess) : mutants).get(key);
         if (mutant == null || mutant.getTestsInOrder().isEmpty()) {
             return null;
         }
@@ -166,6 +178,27 @@ final class Analysis {
         new SafeDataOutputStream(bytes).write(new MinionArguments(List.of(mutant), testClasses(mutant), ENGINE, engine, timeLimit(options),
             options.getVerbosity(), options.isFullMutationMatrix(), options.createMinionSettings()));
         return Base64.getEncoder().encodeToString(bytes.toByteArray());
+    }
+
+    private static String top(MutationDetails mutant) {
+        return LikelyTests.top(mutant.getClassName().asJavaName());
+    }
+
+    /** The mutants of the class, with what of its likely tests covers them. */
+    private Map<String, MutationDetails> guess(String name) {
+        try {
+            Set<String> likely = LikelyTests.of(name, Path.of(options.texts("classPath").get(0)));
+            if (likely.isEmpty()) {
+                return Map.of();
+            }
+            ReportOptions some = options.of("quickJvmArgs");
+            Collection<Predicate<String>> all = some.getTargetTests();
+            some.setTargetClasses(List.of(name, name + "$*"));
+            some.setTargetTests(List.of(test -> likely.contains(test) && all.stream().anyMatch(each -> each.test(test))));
+            return mutants(some, null).byKey();
+        } catch (IOException | RuntimeException error) {
+            return Map.of(); // all tests will say what is wrong, if they do not pass either
+        }
     }
 
     /** Tests the mutant in a JVM of its own, which `started` gets. Needs {@link #measure()}. */
@@ -194,7 +227,7 @@ final class Analysis {
         return answer;
     }
 
-    private List<MutationDetails> covered(ReportOptions options, Measurement measurement) {
+    private Captured covered(ReportOptions options, Measurement measurement) {
         while (true) {
             try {
                 return mutants(options, measurement);
@@ -206,7 +239,7 @@ final class Analysis {
         }
     }
 
-    private List<MutationDetails> mutants(ReportOptions options, Measurement measurement) {
+    private Captured mutants(ReportOptions options, Measurement measurement) {
         Captured captured = new Captured();
         SettingsFactory factory = new SettingsFactory(options, plugins) {
             @Override
@@ -222,7 +255,7 @@ final class Analysis {
             @Override
             public CodeSource createCodeSource(ProjectClassPaths paths) {
                 CodeSource code = super.createCodeSource(paths);
-                suite = code.testTrees().map(tree -> tree.name().asJavaName()).collect(Collectors.toList());
+                captured.suite = code.testTrees().map(tree -> tree.name().asJavaName()).collect(Collectors.toList());
                 return measurement == null ? code : measurement.limited(code);
             }
 
@@ -240,7 +273,7 @@ final class Analysis {
             // the grouper has ended the run
         }
         captured.found.sort(Comparator.comparing(MutationDetails::getId));
-        return captured.found;
+        return captured;
     }
 
     private WorkerFactory workers(ReportOptions options) {
@@ -289,7 +322,14 @@ final class Analysis {
 
     private static final class Captured implements MutationGrouperFactory, MutationGrouper {
         private final List<MutationDetails> found = new ArrayList<>();
+        private List<Object> suite;
         private boolean scanned;
+
+        Map<String, MutationDetails> byKey() {
+            Map<String, MutationDetails> mutants = new LinkedHashMap<>();
+            found.forEach(mutant -> mutants.put(key(mutant), mutant));
+            return mutants;
+        }
 
         @Override
         public MutationGrouper makeFactory(Properties properties, CodeSource code, int threads, int size) {
