@@ -7,7 +7,8 @@ none, the one that no request uses is brought up to date and compiled, or anothe
 began before an edit keeps the class files that it began with.
 
 Compiled files of an earlier state are deleted first. Maven compares times, and a file may be replaced by an older one.
-What a build makes (`target`) is not copied from the user's tree, nor put back when a copy is brought up to date.
+What a build makes (`target`) is not copied from the user's tree, nor put back when a copy is brought up to date. Where
+all is as it was, the next bridge takes what this one has compiled (`compiled`).
 
 For each module that is needed a host (`host`) runs beside the copy, for as long as the files are the same.
 """
@@ -27,6 +28,7 @@ from msp_bridge.concurrency import in_thread, shields
 from msp_bridge.toolkit import Sandbox, WarmSandbox, walk
 from msp_bridge.toolkit.kept_answers import KeptAnswers
 
+from .compiled import CompiledCopy
 from .host import Host
 from .kept import KeptCoverage
 from .maven import Module, compile_modules
@@ -163,9 +165,13 @@ class Builds:
     async def _compiled(self, sandbox: Sandbox) -> Build:
         temporary = Path(tempfile.mkdtemp(prefix="msp-bridge-"))
         try:
-            for target in [TARGET, *sandbox.overlaid]:
-                await in_thread(shutil.rmtree, sandbox.path / target, True)
-            modules = await compile_modules(sandbox.path, temporary / EFFECTIVE_POM, self._version)
+            copy = CompiledCopy(self._answers, sandbox, temporary / EFFECTIVE_POM, self._version)
+            modules = await copy.modules()
+            if modules is None:
+                for target in [TARGET, *sandbox.overlaid]:
+                    await in_thread(shutil.rmtree, sandbox.path / target, True)
+                modules = await compile_modules(sandbox.path, copy.pom, self._version)
+                await in_thread(copy.save, modules)
         except BaseException:
             await in_thread(shutil.rmtree, temporary, True)
             raise

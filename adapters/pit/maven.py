@@ -18,11 +18,13 @@ from .configuration import Artifact, ModuleConfiguration, configurations
 from .installation import maven
 
 COMPILING = "compiling with Maven"
+READING = "reading the poms with Maven"
 RESOLVING = "resolving PIT with Maven"
 QUICK_START = "-XX:TieredStopAtLevel=1"  # half of Maven's CPU time is its own JIT compiler's
 # They fail in a copy: it has no version control for what puts the commit's name into the build, and has files of ours
 # without the head that RAT wants.
 SKIP_PLUGINS = ("-Dmaven.gitcommitid.skip=true", "-Dmaven.buildNumber.skip=true", "-Drat.skip=true")
+EFFECTIVE_POM = "help:effective-pom"
 CLASS_PATH = ".msp-bridge-class-path"  # in the directory of each module of the copy
 # What it says when something is not in the local repository, as far as one can know without the network.
 SAYS_ABSENT = re.compile(r"offline mode|No plugin found for prefix|has not been downloaded|is not accessible \(offline")
@@ -57,12 +59,19 @@ async def compile_modules(root: Path, pom: Path, version: str | None) -> tuple[M
     """
     report_phase(COMPILING)
     # The pom first: plug-ins set properties while they run, which may have names that are none in XML.
-    goals = ("help:effective-pom", "test-compile", "dependency:build-classpath")
+    goals = (EFFECTIVE_POM, "test-compile", "dependency:build-classpath")
     await run(root, goals[1], *goals, f"-Doutput={pom}", f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
-    return await in_thread(_modules, root.resolve(), pom, version)
+    return await in_thread(modules_of, root.resolve(), pom, version)
 
 
-def _modules(root: Path, pom: Path, version: str | None) -> tuple[Module, ...]:
+async def read_poms(root: Path, pom: Path) -> None:
+    """Have `pom` become the effective one of the project at `root`, and nothing be compiled; raises `ToolError`."""
+    report_phase(READING)
+    await run(root, EFFECTIVE_POM, EFFECTIVE_POM, f"-Doutput={pom}")
+
+
+def modules_of(root: Path, pom: Path, version: str | None) -> tuple[Module, ...]:
+    """Find the modules of the compiled copy at `root`; raises `ConfigurationError`. Blocks."""
     found = []
     for configuration in configurations(reading.text(pom), version):
         name = configuration.directory.resolve().relative_to(root).as_posix()

@@ -67,9 +67,10 @@ compile() {
         mkdir -p "$1/test-classes/${test%/*}" && mv "$1/classes/${test%.java}"*.class "$1/test-classes/${test%/*}"
     done
 }
+sed "s,HERE,$PWD," pom.xml > "$pom"
+case " $* " in *" test-compile "*) ;; *) exit;; esac
 [ -d "$build" ] || { compile "$build.$$" && mv "$build.$$" "$build"; }
 mkdir -p target && cp -R "$build/." target
-sed "s,HERE,$PWD," pom.xml > "$pom"
 echo JARS > .msp-bridge-class-path
 """
 EFFECTIVE_POM = """<project><artifactId>stock</artifactId><build><directory>HERE/target</directory>

@@ -40,6 +40,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_mutmut_verdicts.py",
         "adapters/test_mutmut_warm.py",
         "adapters/test_pit.py",
+        "adapters/test_pit_compiled.py",
         "adapters/test_pit_coverage.py",
         "adapters/test_pit_frameworks.py",
         "adapters/test_pit_isolation.py",
