@@ -24,7 +24,7 @@ QUICK_START = "-XX:TieredStopAtLevel=1"  # half of Maven's CPU time is its own J
 # They fail in a copy: it has no version control for what puts the commit's name into the build, and has files of ours
 # without the head that RAT wants.
 SKIP_PLUGINS = ("-Dmaven.gitcommitid.skip=true", "-Dmaven.buildNumber.skip=true", "-Drat.skip=true")
-EFFECTIVE_POM = "help:effective-pom"
+POM_GOAL = "help:effective-pom"
 CLASS_PATH = ".msp-bridge-class-path"  # in the directory of each module of the copy
 # What it says when something is not in the local repository, as far as one can know without the network.
 SAYS_ABSENT = re.compile(r"offline mode|No plugin found for prefix|has not been downloaded|is not accessible \(offline")
@@ -59,7 +59,7 @@ async def compile_modules(root: Path, pom: Path, version: str | None) -> tuple[M
     """
     report_phase(COMPILING)
     # The pom first: plug-ins set properties while they run, which may have names that are none in XML.
-    goals = (EFFECTIVE_POM, "test-compile", "dependency:build-classpath")
+    goals = (POM_GOAL, "test-compile", "dependency:build-classpath")
     await run(root, goals[1], *goals, f"-Doutput={pom}", f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
     return await in_thread(modules_of, root.resolve(), pom, version)
 
@@ -67,7 +67,7 @@ async def compile_modules(root: Path, pom: Path, version: str | None) -> tuple[M
 async def read_poms(root: Path, pom: Path) -> None:
     """Have `pom` become the effective one of the project at `root`, and nothing be compiled; raises `ToolError`."""
     report_phase(READING)
-    await run(root, EFFECTIVE_POM, EFFECTIVE_POM, f"-Doutput={pom}")
+    await run(root, POM_GOAL, POM_GOAL, f"-Doutput={pom}")
 
 
 def modules_of(root: Path, pom: Path, version: str | None) -> tuple[Module, ...]:
