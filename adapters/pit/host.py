@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -106,8 +106,10 @@ class Host:
         self.listed = Shared(self._list, self._abandoned)
         # The names of the tests that cover a mutant, by its key. Tests run to find out, as far as none is kept.
         self.measured = Shared(self._measure, self._abandoned)
+        self._foreseen = Shared(self._foresee, self._abandoned)
+        self._likely_for: Sequence[str] = ()
+        self._has_kept = False  # the process, what was kept
         self._testing = 0  # mutants
-        self._foreseen = False
 
     @classmethod
     async def start(cls, module: Module, tool: Tool, directory: Path, world: World, kept: KeptCoverage | None) -> Host:
@@ -145,20 +147,27 @@ class Host:
             await self._testers.close()
         await asyncio.gather(*(process.close() for process in self._processes))
 
-    async def foresee(self) -> bool:
-        """Prepare `kill`. False: it is known what the tests cover, or it can't be foreseen."""
-        if self._foreseen:
-            return True
-        known = await in_thread(self._known)
-        kept = known.get("kept")
-        in_groups = self._settings["includedGroups"] or self._settings["excludedGroups"]  # a test may be in another now
-        is_current = kept is not None and kept["tree"] == known["tree"]
-        if not known or is_current or in_groups or not await in_thread(self._may_share):
+    async def foresee(self, keys: Sequence[str]) -> bool:
+        """Prepare `kill`, the first time for mutants of these `keys`. False: it is not needed, or it can't be done."""
+        if not (self._foreseen.known or await in_thread(self._may_foresee)):
             return False
         await self.listed.answer()
-        self._share((await self._ask({"do": "foresee", "kept": kept}))["agent"])
-        self._foreseen = True
+        self._likely_for = self._likely_for or keys
+        await self._foreseen.answer()
         return True
+
+    def _may_foresee(self) -> bool:
+        known = self._known()
+        kept = known.get("kept")
+        is_current = kept is not None and kept["tree"] == known["tree"]
+        in_groups = self._settings["includedGroups"] or self._settings["excludedGroups"]  # a test may be in another now
+        return bool(known) and not (is_current or in_groups) and self._may_share()
+
+    async def _foresee(self) -> None:
+        report_phase(BASELINE)
+        kept = (await in_thread(self._known))["kept"]
+        self._share((await self._ask({"do": "foresee", "kept": kept, "keys": self._likely_for}))["agent"])
+        self._has_kept = True
 
     async def kill(self, key: str) -> dict[str, Any] | None:
         """Test a mutant, like `test`, by the tests that `foresee` has named. None: they don't kill it."""
@@ -197,7 +206,7 @@ class Host:
             raise
 
     async def _abandoned(self) -> None:
-        if not (self._testing or self.listed.waiting or self.measured.waiting):
+        if not (self._testing or self._foreseen.waiting or self.listed.waiting or self.measured.waiting):
             await self.close()
 
     async def _list(self) -> list[dict[str, Any]]:
@@ -248,7 +257,7 @@ class Host:
     def _known(self) -> dict[str, Any]:
         if self._kept is None:
             return {}
-        return {"tree": self._kept.tree, "kept": None if self._foreseen else self._kept.find()}
+        return {"tree": self._kept.tree, "kept": None if self._has_kept else self._kept.find()}
 
     async def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         return _checked(await self._process.ask(question))

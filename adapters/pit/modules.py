@@ -88,7 +88,8 @@ class MavenModules:
 
     async def _tested(self, host: Host, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         waiting = set(mutants)
-        first = [None, *(mutants if await host.foresee() else ())]
+        keys = [mutant.handle.key for mutant in mutants]
+        first = [None, *(mutants if self._project.jobs > 1 and await host.foresee(keys) else ())]
         async with contextlib.aclosing(self._scheduler.run(first, partial(_measure_or_kill, host))) as kills:
             async for kill in kills:
                 if kill is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.pit.host import Shared
+from support import adapters
 from support.adapters import discovered
 from support.files import written
 from support.java_trees import (
@@ -122,13 +123,15 @@ async def test_likely_tests_kill_before_all_are_measured_the_first_time(
     of_mutants = {"ManyFeesTest": DIRECT.format("Fees"), "UsesTest": DIRECT.format("Taxes")}
     write(root, tmp_path / "runs", {"RatesTest": WAITS.format(gate=gate), **of_mutants, **others})
     async with adapter_on(root, pit_tools) as adapter:
-        kills = [await verdict(adapter, name, "7 Math") for name in ("Fees", "Taxes")]
+        mutants = [mutant for mutant in await discovered(adapter) if key(mutant) == "7 Math"]
+        chosen = [mutant for mutant in mutants if Path(mutant.path).stem in {"Fees", "Taxes"}]
+        kills = await adapters.results_of(adapter, chosen)
         assert processes(running, "CoverageMinion")
         gate.touch()
         last = await verdict(adapter, "Rates", "7 Math")
-    killing = [f"example.stock.{name}.passes" for name in of_mutants]
-    assert [(kill.status, kill.killed_by) for kill in kills] == [(Status.KILLED, (test,)) for test in killing]
-    assert [kill.covered_by for kill in kills] == [None, None]
+    killing = {(f"example.stock.{name}.passes",) for name in of_mutants}
+    assert {kill.killed_by for kill in kills} == killing
+    assert {(kill.status, kill.covered_by) for kill in kills} == {(Status.KILLED, None)}
     assert (last.status, last.covered_by) == (Status.SURVIVED, ("example.stock.RatesTest.passes",))
 
 

@@ -9,13 +9,14 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.pitest.classinfo.ClassName;
 import org.pitest.classpath.ClassPathByteArraySource;
 import org.pitest.classpath.CodeSource;
@@ -67,15 +68,14 @@ import org.pitest.util.SafeDataOutputStream;
  */
 final class Analysis {
     static final String ENGINE = "gregor";
+    private static final int MOST_GUESSED = 3; // files
     private static final String NO_TEST = "msp.bridge.no.such.Test";
 
     private final Options options;
     private final PluginServices plugins = PluginServices.makeForContextLoader();
     private final Map<String, MutationDetails> listed = new LinkedHashMap<>();
-    private volatile Map<String, MutationDetails> mutants = Map.of(); // with tests: those of `kept`, later those measured
-    private volatile boolean measured;
-    private boolean guessing; // nothing was kept: by likely tests, until all are measured
-    private final Map<String, Map<String, MutationDetails>> guessed = new ConcurrentHashMap<>(); // by the class at the top of the file
+    private volatile Map<String, MutationDetails> mutants = Map.of(); // with tests: of `kept` or likely ones, later all
+    private boolean measured;
     private List<Object> suite; // the names of all test classes
     private Map<?, ?> kept; // of an answer's "keep"
     private EngineArguments engine;
@@ -110,18 +110,40 @@ final class Analysis {
     /**
      * Has {@link #arguments} take the tests that have covered a mutant of {@link #list} before, as "kept" says; gives "agent".
      *
-     * <p>Without "kept" it takes tests that are likely to cover the mutant, as far as they do so when they alone are measured.
+     * <p>Without "kept" it takes tests that are likely to kill the mutants of "keys", as far as they cover them. They are measured
+     * before all tests are, not meanwhile: a test that runs twice at once may be in its own way.
      */
     synchronized Map<String, Object> foresee(Map<?, ?> question) {
         kept = (Map<?, ?>) question.get("kept");
-        guessing = kept == null;
-        if (mutants.isEmpty() && !guessing) {
+        if (kept == null) {
+            mutants = guessed((List<?>) question.get("keys"));
+        } else {
             Coverage coverage = Coverage.read(kept, Analysis::testee);
             TestPrioritiser prioritiser = new DefaultTestPrioritiser(coverage.over(null));
             listed.values().forEach(mutant -> mutant.addTestsInOrder(prioritiser.assignTests(mutant)));
             mutants = listed;
         }
         return new HashMap<>(Map.of("agent", agent()));
+    }
+
+    /** The mutants in the same files as these, with those likely tests that cover them; none for many files. */
+    private Map<String, MutationDetails> guessed(List<?> keys) {
+        Set<String> classes = keys.stream().map(listed::get).filter(Objects::nonNull)
+            .map(mutant -> LikelyTests.top(mutant.getClassName().asJavaName())).collect(Collectors.toSet());
+        try {
+            Set<String> likely = classes.size() > MOST_GUESSED ? Set.of()
+                : LikelyTests.of(classes, Path.of(options.texts("classPath").get(0)));
+            if (likely.isEmpty()) {
+                return Map.of();
+            }
+            ReportOptions some = options.of("quickJvmArgs");
+            Collection<Predicate<String>> all = some.getTargetTests();
+            some.setTargetClasses(classes.stream().flatMap(name -> Stream.of(name, name + "$*")).collect(Collectors.toList()));
+            some.setTargetTests(List.of(test -> likely.contains(test) && all.stream().anyMatch(each -> each.test(test))));
+            return mutants(some, null).byKey();
+        } catch (IOException | RuntimeException error) {
+            return Map.of(); // all tests will say what is wrong, if they do not pass either
+        }
     }
 
     private static Optional<ClassName> testee(String test) {
@@ -168,8 +190,7 @@ final class Analysis {
 
     /** The arguments of PIT's minion for the mutant, for a {@link Tester}; null where no test is known that covers it. */
     String arguments(String key) {
-        boolean guess = guessing && !measured && listed.containsKey(key);
-        MutationDetails mutant = (guess ? guessed.computeIfAbsent(top(listed.get(key)), this::guess) : mutants).get(key);
+        MutationDetails mutant = mutants.get(key);
         if (mutant == null || mutant.getTestsInOrder().isEmpty()) {
             return null;
         }
@@ -178,27 +199,6 @@ final class Analysis {
         new SafeDataOutputStream(bytes).write(new MinionArguments(List.of(mutant), testClasses(mutant), ENGINE, engine, timeLimit(options),
             options.getVerbosity(), options.isFullMutationMatrix(), options.createMinionSettings()));
         return Base64.getEncoder().encodeToString(bytes.toByteArray());
-    }
-
-    private static String top(MutationDetails mutant) {
-        return LikelyTests.top(mutant.getClassName().asJavaName());
-    }
-
-    /** The mutants of the class, with what of its likely tests covers them. */
-    private Map<String, MutationDetails> guess(String name) {
-        try {
-            Set<String> likely = LikelyTests.of(name, Path.of(options.texts("classPath").get(0)));
-            if (likely.isEmpty()) {
-                return Map.of();
-            }
-            ReportOptions some = options.of("quickJvmArgs");
-            Collection<Predicate<String>> all = some.getTargetTests();
-            some.setTargetClasses(List.of(name, name + "$*"));
-            some.setTargetTests(List.of(test -> likely.contains(test) && all.stream().anyMatch(each -> each.test(test))));
-            return mutants(some, null).byKey();
-        } catch (IOException | RuntimeException error) {
-            return Map.of(); // all tests will say what is wrong, if they do not pass either
-        }
     }
 
     /** Tests the mutant in a JVM of its own, which `started` gets. Needs {@link #measure()}. */

@@ -20,18 +20,21 @@ final class LikelyTests {
 
     private LikelyTests() {}
 
-    /** The names of such classes in the directory {@code tests}; {@code name} is that of a class at the top of a file. */
-    static Set<String> of(String name, Path tests) throws IOException {
+    /** The names of such classes in the directory {@code tests}; {@code names} are of classes at the top of their files. */
+    static Set<String> of(Set<String> names, Path tests) throws IOException {
         Map<String, Path> all = files(tests);
         if (all.size() < FEW) {
             return Set.of();
         }
-        String simple = name.substring(name.lastIndexOf('.') + 1);
-        Set<String> likely = all.keySet().stream().filter(test -> simpleName(test).contains(simple)).collect(Collectors.toSet());
-        if (likely.isEmpty()) {
-            likely = all.keySet().stream().filter(test -> uses(all.get(test), name)).collect(Collectors.toSet());
-        }
+        Set<String> likely = names.stream().flatMap(name -> of(name, all).stream()).collect(Collectors.toSet());
         return likely.size() * MOST > all.size() ? Set.of() : likely;
+    }
+
+    private static Set<String> of(String name, Map<String, Path> all) {
+        String simple = name.substring(name.lastIndexOf('.') + 1);
+        Set<String> named = all.keySet().stream().filter(test -> simpleName(test).contains(simple)).collect(Collectors.toSet());
+        return !named.isEmpty() ? named
+            : all.keySet().stream().filter(test -> uses(all.get(test), name)).collect(Collectors.toSet());
     }
 
     /** The name of the class at the top of the file, without its package. */

@@ -21,7 +21,7 @@ import org.pitest.util.Log;
  *
  * <p>The questions, by what stands in "do": "open" with the "settings" comes first; "list" gives all mutants; "measure"
  * runs the tests without a mutant, as far as "kept" does not say what they cover; "arguments" gives what {@link Tester} needs for
- * the mutant "key", also before that, after a list, if "foresee" had "kept"; "test" tests it in a JVM of its own; "stop" ends the
+ * the mutant "key", also before that, after a list and "foresee"; "test" tests it in a JVM of its own; "stop" ends the
  * test that question "of" has started, and is answered when its JVM is dead. All but "open" are answered in threads of their own.
  */
 public final class PitHost {
