@@ -1,6 +1,7 @@
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.math.BigInteger;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HashMap;
@@ -113,11 +114,8 @@ final class ClassFile {
 
     static String digestOf(byte[] content) {
         try {
-            StringBuilder text = new StringBuilder();
-            for (byte each : MessageDigest.getInstance("SHA-256").digest(content)) {
-                text.append(String.format("%02x", each));
-            }
-            return text.substring(0, 32);
+            byte[] digest = MessageDigest.getInstance("SHA-256").digest(content);
+            return String.format("%064x", new BigInteger(1, digest)).substring(0, 32);
         } catch (NoSuchAlgorithmException error) {
             throw new IllegalStateException(error); // each JDK has it
         }
