@@ -1,7 +1,10 @@
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 
 /** JSON, as far as the messages of the host need it: objects, arrays, texts, numbers, true, false and null. */
 final class Json {
@@ -17,9 +20,13 @@ final class Json {
     }
 
     static String write(Object value) {
-        StringBuilder out = new StringBuilder();
-        write(value, out);
-        return out.toString();
+        if (value instanceof Map) {
+            return joined("{", ((Map<?, ?>) value).entrySet(), field -> write(field.getKey()) + ":" + write(field.getValue()), "}");
+        }
+        if (value instanceof List) {
+            return joined("[", (List<?>) value, Json::write, "]");
+        }
+        return value instanceof String ? quoted((String) value) : String.valueOf(value);
     }
 
     private Object value() {
@@ -110,34 +117,12 @@ final class Json {
         }
     }
 
-    private static void write(Object value, StringBuilder out) {
-        if (value instanceof Map) {
-            String separator = "{";
-            for (Map.Entry<?, ?> field : ((Map<?, ?>) value).entrySet()) {
-                out.append(separator);
-                write(field.getKey(), out);
-                out.append(':');
-                write(field.getValue(), out);
-                separator = ",";
-            }
-            out.append(((Map<?, ?>) value).isEmpty() ? "{}" : "}");
-        } else if (value instanceof List) {
-            String separator = "[";
-            for (Object item : (List<?>) value) {
-                out.append(separator);
-                write(item, out);
-                separator = ",";
-            }
-            out.append(((List<?>) value).isEmpty() ? "[]" : "]");
-        } else if (value instanceof String) {
-            quote((String) value, out);
-        } else {
-            out.append(value);
-        }
+    private static <T> String joined(String begin, Collection<T> items, Function<T, String> written, String end) {
+        return items.stream().map(written).collect(Collectors.joining(",", begin, end));
     }
 
-    private static void quote(String text, StringBuilder out) {
-        out.append('"');
+    private static String quoted(String text) {
+        StringBuilder out = new StringBuilder("\"");
         for (char character : text.toCharArray()) {
             if (character < ' ' || character == '"' || character == '\\' || character > '~') {
                 out.append(String.format("\\u%04x", (int) character));
@@ -145,6 +130,6 @@ final class Json {
                 out.append(character);
             }
         }
-        out.append('"');
+        return out.append('"').toString();
     }
 }
