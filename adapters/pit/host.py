@@ -47,6 +47,7 @@ T = TypeVar("T")
 NAME = "PIT's host"
 SHOWN_CHARS = 600  # of PIT's messages
 SHOWN_TESTS = 5
+REMEDY = "make `mvn test` pass, and leave out what fails in PIT alone, by excludedTestClasses or skipFailingTests"
 
 
 @define
@@ -221,7 +222,7 @@ class Host:
             failing = failing_tests(self._failure["printed"])
             named = ", ".join(failing[:SHOWN_TESTS]) + (" …" if len(failing) > SHOWN_TESTS else "")
             problem = f"tests fail without any mutant: {named or self._failure['error'][:SHOWN_CHARS]}"
-            raise BaselineError(problem, "make `mvn test` pass first", failing)
+            raise BaselineError(problem, REMEDY, failing)
         answer = _checked(self._measurement)
         names = answer["names"]
         if self._kept is not None and answer["keep"] is not None and parts == self._parts:
