@@ -2,9 +2,9 @@
 
 Maven compiles a whole module for each change, which takes half a minute where it is large. When a bridge starts and the
 files are as they were, what lies in `target` is what Maven would make of them, if all else is the same, too: the JDK,
-the variables of Maven, the jars, the effective pom, and the compiled files. Maven is asked for the pom, since a
-parent may lie elsewhere. Where a build writes beside `target` it is done anew: a copy loses that when it is brought
-up to date.
+the variables of Maven, the jars, the effective pom, and `target` itself, where tests may write that are not isolated.
+Maven is asked for the pom, since a parent may lie elsewhere. Where a build writes beside `target` it is done anew: a
+copy loses that when it is brought up to date.
 """
 
 import os
@@ -23,7 +23,7 @@ from .installation import java
 from .kept import surroundings
 from .maven import CLASS_PATH, Module, modules_of, read_poms
 
-PARTS = {"places", "made", "around", "class_paths"}
+PARTS = {"made", "around", "class_paths"}
 
 
 @frozen
@@ -38,7 +38,7 @@ class CompiledCopy:
     async def modules(self) -> tuple[Module, ...] | None:
         """Return the modules, if they need not be compiled; raises `ToolError`, `ConfigurationError`."""
         known = await in_thread(self.answers.get, self._key, _record)
-        if known is None or await in_thread(_state, known["places"]) != known["made"]:
+        if known is None or await in_thread(self._made) != known["made"]:
             return None
         await read_poms(self._root, self.pom)
         return await in_thread(self._unchanged, known)
@@ -54,11 +54,8 @@ class CompiledCopy:
         around = self._around(modules)
         if around is None or self._is_written_beside():
             return
-        configurations = [module.configuration for module in modules]
-        places = [str(place) for each in configurations for place in (each.classes, each.test_classes)]
         class_paths = {module.name: ":".join(module.class_path) for module in modules}
-        known = {"places": places, "made": _state(places), "around": around, "class_paths": class_paths}
-        self.answers.save({self._key: known})
+        self.answers.save({self._key: {"made": self._made(), "around": around, "class_paths": class_paths}})
 
     @property
     def _root(self) -> Path:
@@ -67,6 +64,11 @@ class CompiledCopy:
     @property
     def _key(self) -> bytes:
         return key_of("PIT's compiled copy", str(self._root), self.sandbox.digest, self.version)
+
+    def _made(self) -> str:
+        """Name the state of all files that Maven has made. Blocks."""
+        places = [self._root / place for place in (*self.sandbox.left_out, *self.sandbox.overlaid)]
+        return key_of(sorted((path, tuple(stamp)) for path, stamp in stamps(places).items())).hex()
 
     def _around(self, modules: Sequence[Module]) -> str | None:
         jars = {jar for module in modules for jar in module.class_path}
@@ -87,11 +89,6 @@ class CompiledCopy:
             file not in self.sandbox.records and not file.startswith(left_out) and not self.sandbox.is_overlaid(file)
             for file in files
         )
-
-
-def _state(places: Sequence[str]) -> str:
-    """Name the state of all files in these directories. Blocks."""
-    return key_of(sorted((path, tuple(stamp)) for path, stamp in stamps(places).items())).hex()
 
 
 def _record(value: Any) -> Mapping[str, Any]:

@@ -109,7 +109,6 @@ class Host:
         self.measured = Shared(self._measure, self._abandoned)
         self._foreseen = Shared(self._foresee, self._abandoned)
         self._likely_for: Sequence[str] = ()
-        self._has_kept = False  # the process, what was kept
         self._testing = 0  # mutants
 
     @classmethod
@@ -168,7 +167,6 @@ class Host:
         report_phase(BASELINE)
         kept = (await in_thread(self._known))["kept"]
         self._share((await self._ask({"do": "foresee", "kept": kept, "keys": self._likely_for}))["agent"])
-        self._has_kept = True
 
     async def kill(self, key: str) -> dict[str, Any] | None:
         """Test a mutant, like `test`, by the tests that `foresee` has named. None: they don't kill it."""
@@ -258,7 +256,7 @@ class Host:
     def _known(self) -> dict[str, Any]:
         if self._kept is None:
             return {}
-        return {"tree": self._kept.tree, "kept": None if self._has_kept else self._kept.find()}
+        return {"tree": self._kept.tree, "kept": None if self._foreseen.known else self._kept.find()}
 
     async def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         return _checked(await self._process.ask(question))
