@@ -85,7 +85,7 @@ async def batches(
     `tell` gets its notices, each in its place, and what phases are reported while it works. The log records notices
     with `level`.
     Back-pressure: while `limit` items wait, nothing is taken from `source`.
-    Cancelling: closing this closes `source`, and waits for it.
+    Cancelling: closing this closes `source`, and waits for it. What has arrived before a cancel goes out first.
     """
     ready: list[T | Notice] = []
     arrived, room, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
@@ -106,7 +106,12 @@ async def batches(
     async with meanwhile(gather(), "gathering results") as gathering:
         gathering.add_done_callback(lambda _: arrived.set())
         while ready or not gathering.done():
-            await arrived.wait()
+            try:
+                await arrived.wait()
+            except asyncio.CancelledError:
+                if not ready:
+                    raise
+                _cancel_at_next_wait()
             arrived.clear()
             batch = ready.copy()
             ready.clear()
@@ -119,3 +124,11 @@ async def batches(
             if items := [item for item in batch if not isinstance(item, Notice)]:
                 yield items
         gathering.result()
+
+
+def _cancel_at_next_wait() -> None:
+    """Have this task's cancel, which it has just caught, raised again where it next waits."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()  # it counts once, or `asyncio.timeout` would not know its own
+    task.cancel()

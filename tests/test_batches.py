@@ -135,6 +135,32 @@ async def test_a_cancel_waits_until_the_source_has_cleaned_up() -> None:
     assert ended
 
 
+@pytest.mark.parametrize("by", ["a cancel", "a timeout"])
+async def test_what_has_arrived_before_a_cancel_goes_out_first(by: str) -> None:
+    async def numbers() -> AsyncGenerator[int, None]:
+        if by == "a timeout":
+            timeout.reschedule(0)
+        yield 1
+        yield 2
+        if by == "a cancel":
+            consuming.cancel()
+        await asyncio.Event().wait()
+
+    async def consume() -> None:
+        nonlocal timeout
+        async with asyncio.timeout(None) as timeout, contextlib.aclosing(batches(numbers(), TOLD.tell)) as ready:
+            async for batch in ready:
+                seen.extend(batch)
+                await asyncio.sleep(0)
+                seen.append(0)  # the cancel is raised at the next wait
+
+    timeout, seen = asyncio.timeout(None), list[int]()
+    consuming = asyncio.create_task(consume())
+    with pytest.raises(TimeoutError if by == "a timeout" else asyncio.CancelledError):
+        await consuming
+    assert seen == [1, 2]
+
+
 async def test_an_error_of_the_source_comes_after_what_it_gave_before() -> None:
     async def numbers() -> AsyncGenerator[int, None]:
         yield 1
