@@ -65,7 +65,7 @@ async def _verify(
     """Verify one tool; each difference is shown as soon as it is known, since a fresh process may take minutes."""
     projects = workspace.projects
     wait = console.status(Text(tool.label))
-    done = 0
+    done = differ = 0
 
     def show(phase: PhaseReport) -> None:
         if lines is None:
@@ -77,10 +77,11 @@ async def _verify(
         return PhaseReport(VERIFYING, done, len(drawn))
 
     def report(difference: Difference | None) -> None:
-        nonlocal done
+        nonlocal done, differ
         done += 1
         show(checked())
         if difference is not None:
+            differ += not difference.by_chance
             console.print(str(difference), soft_wrap=True)
 
     inner = [tool.own_result(result) for result in drawn]
@@ -99,7 +100,7 @@ async def _verify(
         oracle = await Oracle.of(projects.root / tool.folder, words)
         return await oracle.compare(inner, jobs=projects.configuration.jobs or 1, report=report)
     except asyncio.CancelledError:
-        console.print(f"{tool.label}: {checked()}")
+        console.print(f"{tool.label}: {checked()}; {differ} differ")
         raise
     finally:
         wait.stop()

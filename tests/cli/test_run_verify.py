@@ -1,6 +1,8 @@
 """`run --verify` tests mutants again in fresh processes, and says what differs."""
 
 import re
+import shlex
+import signal
 import subprocess
 from pathlib import Path
 
@@ -28,6 +30,23 @@ def test_verdicts_that_differ_are_shown_and_fail_the_run(project: Path) -> None:
     ]
     assert shown[2] == "verified 4 mutants in fresh processes: 2 differ"
     assert "2 of 4 verdicts differ from those of a fresh process" in done.stderr
+
+
+def test_an_interrupt_says_how_many_differ_so_far(project: Path) -> None:
+    """Each of the four verdicts differs, and takes three goes of a fifth of a second."""
+    tests = "grep -q '[2-]' a.py b.py && sleep 0.2; ! grep -q 2 a.py"
+    argv = command("run", "--verify", "4", "--jobs", "1", "--verify-command", shlex.join(["sh", "-c", tests]))
+    env = environment(project) | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen([*argv, "--adapter", "scripted"], cwd=project, env=env, stdout=-1, text=True) as running:
+        assert running.stdout is not None
+        while "in a fresh process" not in (line := running.stdout.readline()):
+            assert line, "it ended"
+        running.send_signal(signal.SIGINT)
+        left = running.stdout.read()
+    assert running.returncode == 130
+    said = re.search(r"^scripted: testing mutants again in fresh processes: (\d) of 4; (\d) differ$", left, re.M)
+    assert said is not None, left
+    assert said[1] == said[2] == str(1 + left.count("in a fresh process"))
 
 
 def test_a_tool_without_a_known_test_command_needs_one(project: Path) -> None:
