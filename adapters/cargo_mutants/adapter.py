@@ -32,11 +32,6 @@ if TYPE_CHECKING:
     from .listing import CargoListing
     from .run import CargoRun
 
-TEST = ("cargo", "test", "--quiet")
-TESTS_OF_PACKAGE = """directory=$1; shift
-[ "$directory" != ... ] || exec {test} "$@"
-cd "$directory" && exec {test}
-"""
 FUNCTION = re.compile(r'\s*(pub(\([^)]*\))?\s+)?((default|const|async|unsafe|extern(\s+"[^"]*")?)\s+)*fn\s')
 
 
@@ -143,15 +138,12 @@ class CargoMutants:
         return Surroundings(values, (workspace,))
 
     async def test_command(self) -> tuple[str, ...] | None:
-        """Implement `HasTestCommand`: cargo tests the package of the directory that it is called in."""
-        configuration = await in_thread(reading.table, await self._command.configuration())
-        options = await self._listing.options()
-        if configuration.get("test_workspace"):
-            return (*TEST, "--workspace")
-        if named := configuration.get("test_package"):
-            return (*TEST, *(f"--package={name}" for name in named))
-        words = " ".join(TEST)
-        return ("sh", "-c", TESTS_OF_PACKAGE.format(test=words), words, "{directory}", *options)
+        """Implement `HasTestCommand`: it runs the tests as cargo-mutants does."""
+        from .fresh_tests import command
+
+        return command(
+            await in_thread(reading.table, await self._command.configuration()), await self._listing.options()
+        )
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """cargo, cargo-mutants, and how many mutants it lists."""

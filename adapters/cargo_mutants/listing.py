@@ -10,9 +10,9 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import Location, Mutant, ToolError
@@ -30,12 +30,20 @@ Key = tuple[str, str, str, tuple[int, ...]]
 
 @frozen
 class Listed:
-    """The handle of a mutant: what a run needs, and finds in its outcomes."""
+    """The handle of a mutant: what a run needs, and finds in its outcomes.
 
-    name: str  # which selects it
-    key: Key
+    cargo-mutants lists it once for each module that the file is: of several packages, or of a library and a program.
+    """
+
+    names: tuple[str, ...]  # which select it
+    keys: tuple[Key, ...]
     digest: str  # of the file's content
-    package: str
+    packages: tuple[str, ...]
+
+    def __add__(self, other: Self) -> Self:
+        return evolve(
+            self, names=self.names + other.names, keys=self.keys + other.keys, packages=self.packages + other.packages
+        )
 
 
 def key_of(fields: Mapping[str, Any]) -> Key:
@@ -85,7 +93,12 @@ class CargoListing:
             raise self._unreadable(f"it lacks {error}") from None
         except (TypeError, ValueError) as error:
             raise self._unreadable(str(error)) from None
-        return [mutant for mutant in found if mutant is not None]
+        listed: dict[Mutant, Mutant] = {}
+        for mutant in found:
+            if mutant is not None:
+                same = listed.get(mutant)
+                listed[mutant] = mutant if same is None else evolve(same, handle=same.handle + mutant.handle)
+        return list(listed.values())
 
     async def _json(self) -> list[dict[str, Any]]:
         try:
@@ -138,11 +151,13 @@ class Sources:
         if location is None:
             return None
         description = name.partition(": ")[2] or None
-        handle = Listed(name, key_of(fields), lines.digest, fields["package"])
+        handle = Listed((name,), (key_of(fields),), lines.digest, (fields["package"],))
         return Mutant(path, fields["genre"], location, fields["replacement"], description, handle)
 
     def _file(self, name: str) -> tuple[str, _Lines | None]:
         file = self.workspace / name
+        if ".." in file.parts:  # `#[path = "../shared.rs"]`
+            file = file.parent.resolve() / file.name
         if not file.is_relative_to(self.root):
             return name, None
         path = file.relative_to(self.root).as_posix()

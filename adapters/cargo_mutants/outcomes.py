@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,16 @@ class Outcomes:
     """The directory `mutants.out` of one run, while it grows."""
 
     directory: Path
-    due: Mapping[Key, Mutant]
+    due: Iterable[Mutant]
     copied: Path | None = None  # the project, if the run makes copies of it
     limit: str | None = None  # for tests, in seconds; if it isn't known, what the tool derives from its baseline
     _seen: int = field(default=0, init=False)
+    _left: dict[Mutant, int] = field(init=False)  # outcomes that are still to come of each without a result
+    _by_key: Mapping[Key, Mutant] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._left = {mutant: len(mutant.handle.keys) for mutant in self.due}
+        self._by_key = {key: mutant for mutant in self._left for key in mutant.handle.keys}
 
     def new(self) -> list[Result]:
         """Results since the last call. `outcomes.json` is written anew for each: half of one is no report yet."""
@@ -51,7 +57,7 @@ class Outcomes:
         except (FileNotFoundError, ValueError):
             return []
         if outcomes and not self._seen and self.copied is not None:  # what was edited by now, is another mutant's
-            self.due = {mutant.handle.key: mutant for mutant in as_discovered(self.copied, self.due.values())}
+            self._left = {mutant: self._left[mutant] for mutant in as_discovered(self.copied, self._left)}
         if self.limit is None and (found := LIMIT.search(self._log("debug.log"))):
             self.limit = found[1]
         fresh, self._seen = outcomes[self._seen :], len(outcomes)
@@ -70,10 +76,14 @@ class Outcomes:
         scenario = outcome["scenario"]
         if not isinstance(scenario, dict) or outcome["summary"] not in STATUSES:
             return  # the baseline, or a mutant that was only built
-        mutant = self.due.get(key_of(scenario["Mutant"]))
-        if mutant is None:
+        mutant = self._by_key.get(key_of(scenario["Mutant"]))
+        if mutant is None or mutant not in self._left:
             return
         status, log = STATUSES[outcome["summary"]], self._log(outcome["log_path"])
+        self._left[mutant] -= 1
+        if self._left[mutant] and not status.detected:
+            return  # the file's other packages decide
+        del self._left[mutant]
         yield Result(
             mutant,
             status,

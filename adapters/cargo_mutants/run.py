@@ -77,8 +77,8 @@ class _Work:
         few mutants none is made. Where others wait for a build, a mutant of each of some packages is enough for it.
         """
         if self.new:
-            first_of = {mutant.handle.package: mutant for mutant in reversed(self.due)}
-            share = list(first_of.values())[-LEAST_OF_A_RUN:]
+            first_of = {package: mutant for mutant in reversed(self.due) for package in mutant.handle.packages}
+            share = list(dict.fromkeys(first_of.values()))[-LEAST_OF_A_RUN:]
             self.due = deque(mutant for mutant in self.due if mutant not in share)
             return share
         if not self._shares:
@@ -170,7 +170,7 @@ class CargoRun:
 
     async def _share_builds(self, mutants: Sequence[Mutant]) -> bool:
         """Whether what one copy has built, or tested without a mutant, is worth waiting for."""
-        packages = {mutant.handle.package for mutant in mutants}
+        packages = _packages(mutants)
         return len(packages) > 1 or await in_thread(has_dependencies, self.isolation.root)
 
     async def _in_kept_copy(
@@ -200,7 +200,7 @@ class CargoRun:
         current = await in_thread(as_discovered, root, mutants)
         if not current:
             return
-        packages = frozenset(mutant.handle.package for mutant in current)
+        packages = _packages(current)
         async with meanwhile(compiler(self.root), "version of the compiler") as asking:  # as slow as a small build
             rustc = self.copies.compiler or await asking
             state = await self._state(copy, isolated, rustc)
@@ -231,19 +231,22 @@ class CargoRun:
     async def _place(self, work: _Work, copy: Sandbox, root: Path, isolated: bool, limit: str | None) -> _Place:
         seen = self.isolation.root if isolated else copy.path
         profile = await in_thread(self.copies.profile, copy)
-        env = {"CARGO_TARGET_DIR": str(seen / TARGET), "CARGO_MUTANTS_JOBS": None, **profile}
+        target = str(
+            seen / TARGET
+        )  # also where the user's configuration puts builds elsewhere: isolated, copies have one path
+        env = {"CARGO_TARGET_DIR": target, "CARGO_BUILD_BUILD_DIR": target, "CARGO_MUTANTS_JOBS": None, **profile}
         arguments = ["--in-place", *([] if limit is None else [SKIP, "--timeout", limit])]
         if work.copies > 1 and not work.new:  # each run would have as many as the machine has processors
             arguments += ["--jobserver-tasks", str(max(1, (os.cpu_count() or 1) // work.copies))]
         return _Place(copy.path, root, arguments, env, is_kept=True, limit=limit)
 
     async def _once(self, mutants: Sequence[Mutant], place: _Place, isolated: bool) -> AsyncGenerator[Result, None]:
-        names = [word for mutant in mutants for word in ("--re", _exactly(mutant.handle.name))]
+        chosen = dict.fromkeys(name for mutant in mutants for name in mutant.handle.names)
+        names = [word for name in chosen for word in ("--re", _exactly(name))]
         arguments = [*self.options, "--no-shuffle", "--caught", "--unviable", *place.arguments, *names]
         async with own_tmpdir() as env:
             directory = Path(env["TMPDIR"] or "")
-            due = {mutant.handle.key: mutant for mutant in mutants}
-            outcomes = Outcomes(directory / "mutants.out", due, None if place.is_kept else self.root, place.limit)
+            outcomes = Outcomes(directory / "mutants.out", mutants, None if place.is_kept else self.root, place.limit)
             within = partial(self._isolated, directory, place) if isolated else None
             cwd = self.root if isolated else place.root
             if SKIP not in arguments:
@@ -275,6 +278,10 @@ class CargoRun:
 
 def _lock(copy: Sandbox) -> str | None:
     return reading.digest(copy.path / LOCK)
+
+
+def _packages(mutants: Sequence[Mutant]) -> frozenset[str]:
+    return frozenset(package for mutant in mutants for package in mutant.handle.packages)
 
 
 def _exactly(name: str) -> str:

@@ -39,6 +39,32 @@ BUILT = {  # with three files 3 or 4 are sold, with two 2 or 3
     '    std::fs::write(std::env::var("OUT_DIR").unwrap() + "/left.rs", files.to_string()).unwrap();\n}\n',
     **{f"stock/data/{number}.txt": "" for number in (1, 2, 3)},
 }
+CONDITIONAL = {
+    "Cargo.toml": PACKAGES["Cargo.toml"] + "[features]\ncounted = []\n",
+    "src/lib.rs": "pub fn sold() -> u32 {\n    stock::left() + 1\n}\n"
+    '#[cfg(feature = "counted")]\n#[test]\n#[cfg_attr(not(debug_assertions), ignore)]\nfn one_is_sold() {\n    assert_eq!(sold(), 4);\n}\n',
+}
+CONFIGURATIONS = [
+    """features = ["counted"]
+additional_cargo_args = ["--jobs=1"]
+additional_cargo_test_args = ["--", "--include-ignored"]""",
+    """all_features = true
+profile = "release"
+test_workspace = true
+test_tool = "nextest"
+additional_cargo_test_args = ["--run-ignored=all"]""",
+    """no_default_features = true
+all_features = true
+test_package = ["shop"]""",
+]
+SHARED = {  # the tests of `stock` alone kill
+    "src/lib.rs": '#[path = "../shared/least.rs"]\npub mod least;\npub mod names;\n',
+    "src/main.rs": "mod names;\nfn main() {}\n",
+    "src/names.rs": "pub fn number() -> u32 {\n    7\n}\n",
+    "shared/least.rs": "pub fn least() -> u32 {\n    3\n}\n",
+    "stock/src/lib.rs": '#[path = "../../shared/least.rs"]\nmod least;\n'
+    "#[test]\nfn three_are_least() {\n    assert_eq!(least::least(), 3);\n}\n",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -78,13 +104,53 @@ async def test_fresh_processes_run_the_tests_of_the_mutated_package_as_cargo_mut
         oracle = await Oracle.of(root, await adapter.test_command() or ())
         assert {each.mutant.path: each.status for each in results} == wanted
         assert {each.mutant.path: (await oracle.verdict_on(each)).status for each in results} == wanted
-        (root / ".cargo").mkdir()
-        for setting, option in (
-            ("test_workspace = true", "--workspace"),
-            ('test_package = ["shop"]', "--package=shop"),
-        ):
-            (root / ".cargo" / "mutants.toml").write_text(setting, "utf-8")
-            assert await adapter.test_command() == ("cargo", "test", "--quiet", option)
+
+
+@needs("cargo-mutants")
+@needs("cargo-nextest")
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+async def test_fresh_processes_run_the_tests_as_it_is_configured(tmp_path: Path, configuration: str) -> None:
+    root = written(tmp_path / "market", PACKAGES | CONDITIONAL | {".cargo/mutants.toml": configuration})
+    async with adapter_on(root) as adapter:
+        chosen = [mutant for mutant in await discovered(adapter) if mutant.description == "replace sold -> u32 with 0"]
+        results = await results_of(adapter, chosen)
+        assert [result.status for result in results] == [Status.KILLED]
+        oracle = await Oracle.of(root, await adapter.test_command() or ())
+        assert (await oracle.verdict_on(results[0])).status is Status.KILLED
+
+
+@needs("cargo-mutants")
+async def test_what_is_built_with_a_mutant_never_gets_into_a_directory_that_others_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies have the project's own path. So cargo would take the build of one for that of another, or of the user."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay")  # temporary files are real
+    monkeypatch.setenv("CARGO_BUILD_BUILD_DIR", str(tmp_path / "builds"))
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path / "target"))
+    root = written(tmp_path / "market", PACKAGES)
+    async with adapter_on(root) as adapter:
+        chosen = [mutant for mutant in await discovered(adapter) if mutant.description == "replace sold -> u32 with 0"]
+        assert [result.status for result in await results_of(adapter, chosen)] == [Status.KILLED]
+        assert not {"builds", "target"} & {path.name for path in tmp_path.iterdir()}
+        oracle = await Oracle.of(root, await adapter.test_command() or (), isolated=False)
+        assert (await oracle.verdict_of(chosen[0])).status is Status.KILLED
+    assert not {"builds", "target"} & {path.name for path in tmp_path.iterdir()}
+
+
+@needs("cargo-mutants")
+async def test_a_file_that_is_a_module_of_several_packages_and_programs_has_each_mutant_once(tmp_path: Path) -> None:
+    root = written(tmp_path / "market", PACKAGES | SHARED)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        assert len(mutants) == len(set(mutants))
+        chosen = [mutant for mutant in mutants if mutant.path in ("shared/least.rs", "src/names.rs")]
+        results = await results_of(adapter, chosen)
+    assert len(results) == len(chosen) == len({result.mutant for result in results})
+    by_path = {
+        path: {each.status for each in results if each.mutant.path == path}
+        for path in ("shared/least.rs", "src/names.rs")
+    }
+    assert by_path == {"shared/least.rs": {Status.KILLED}, "src/names.rs": {Status.SURVIVED}}
 
 
 @needs("cargo-mutants")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.cargo_mutants.listing import Sources, key_of
+from msp_bridge.adapters.cargo_mutants.listing import Sources
 from msp_bridge.adapters.cargo_mutants.outcomes import Outcomes
 from support.projects import EXAMPLES, PROJECTS
 
@@ -64,7 +64,7 @@ def test_a_mutant_gives_the_file_that_cargo_mutants_tests(fields: dict[str, Any]
 
 def test_names_are_those_of_the_list() -> None:
     names = (RECORDED / "list.txt").read_text("utf-8").splitlines()
-    assert [mutant_of(fields).handle.name for fields in LISTED] == names
+    assert [mutant_of(fields).handle.names[0] for fields in LISTED] == names
 
 
 def test_mutants_say_what_they_do() -> None:
@@ -73,12 +73,12 @@ def test_mutants_say_what_they_do() -> None:
     assert mutant.description == "replace - with + in total"
 
 
-DUE = {key_of(fields): mutant_of(fields) for fields in LISTED}
+DUE = [mutant_of(fields) for fields in LISTED]
 
 
 def results() -> dict[str, Result]:
     found = Outcomes(RECORDED / "mutants.out", DUE).new()
-    return {result.mutant.handle.name: result for result in found}
+    return {result.mutant.handle.names[0]: result for result in found}
 
 
 def test_every_outcome_is_a_result_of_a_listed_mutant() -> None:
@@ -107,7 +107,7 @@ def test_the_log_of_nextest_has_the_details_too(tmp_path: Path) -> None:
     name, log = "shop/src/lib.rs:4:28: replace - with + in total", "log/shop__src__lib.rs_line_4_col_28.log"
     shutil.copytree(RECORDED / "mutants.out", tmp_path / "mutants.out")
     (tmp_path / "mutants.out" / log).write_text(OF_NEXTEST, "utf-8")
-    [killed] = [each for each in Outcomes(tmp_path / "mutants.out", DUE).new() if each.mutant.handle.name == name]
+    [killed] = [each for each in Outcomes(tmp_path / "mutants.out", DUE).new() if each.mutant.handle.names[0] == name]
     assert killed.killed_by == ("tests::three_cost_thrice_as_much", "tests::ends")
     assert killed.status_reason == "assertion `left == right` failed\n  left: 10\n right: 6"
     assert killed.tests_completed == 3
