@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge import reading
 from msp_bridge.adapter import (
     BridgeError,
     ConfigurationError,
@@ -24,19 +23,17 @@ from msp_bridge.adapter import (
 )
 from msp_bridge.concurrency import LazyParts
 
-from .installation import java, maven
+from .installation import POM, java, maven, poms
 
 if TYPE_CHECKING:
     from .modules import MavenModules
 
-POM = "pom.xml"
 PLUGIN = "pitest-maven"
 GRADLE = ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts")
 WITH_GRADLE = "set up the generic adapter: it reads the reports of pitest-mutation-testing-elements-plugin"
 SETTING = "version"
 NEWEST = "1.25.9"  # that was tried
 OF_TESTS = ("src/test", "*/src/test", "*/*/src/test")
-MODULE = re.compile(r"<module>\s*([^<>]+?)\s*</module>")
 MAX_POMS = 200  # that are looked at
 
 
@@ -138,13 +135,4 @@ class Pit(LazyParts):
 
 def _names_plugin(root: Path) -> bool:
     """Whether a pom of the project names the plug-in. Blocks."""
-    waiting, seen = [root], set[Path]()
-    while waiting and len(seen) < MAX_POMS:
-        place = waiting.pop()
-        text = reading.text_or_empty(place if place.suffix == ".xml" else place / POM)
-        if PLUGIN in text:
-            return True
-        seen.add(place)
-        below = ((place.parent if place.suffix == ".xml" else place) / name for name in MODULE.findall(text))
-        waiting += [each for each in below if each not in seen and each.resolve().is_relative_to(root.resolve())]
-    return False
+    return any(PLUGIN in text for _, text in islice(poms(root), MAX_POMS))

@@ -33,6 +33,7 @@ DECLARATION = re.compile(r"<\?xml[^>]*\?>")  # it may stand behind comments
 LATE = re.compile(r"[@$]\{[^}]*\}")  # what is known when Surefire runs: it is set by a plug-in, such as JaCoCo
 PLUGIN, SUREFIRE = "pitest-maven", "maven-surefire-plugin"
 TIMEOUT_CONSTANT_MS, TIMEOUT_FACTOR = 3000, 1.25  # the plug-in's own
+SCRIPTS = ("src", "main", "scripts")  # where each Maven project has them, below its own directory
 ADDITIONAL_SOURCES = "src/main/kotlin"  # the plug-in's own
 
 
@@ -50,6 +51,7 @@ class ModuleConfiguration:
     """One module, and how PIT is configured for it. Paths are absolute, as the pom has them."""
 
     directory: Path
+    built: Path  # the directory that Maven builds in
     classes: Path
     test_classes: Path
     sources: tuple[Path, ...]  # roots
@@ -104,10 +106,13 @@ class Pom:
         values = _Parameters(plugin, _children(_at(self.project, "properties")))
         surefire = _Parameters(self._plugin(SUREFIRE), {})
         classes = Path(self.text("build", "outputDirectory"))
-        directory = Path(self.text("build", "directory")).parent
+        built = Path(self.text("build", "directory"))
+        scripts = Path(self.text("build", "scriptSourceDirectory"))  # the one path that nobody changes
+        directory = scripts.parents[2] if scripts.parts[-3:] == SCRIPTS else built.parent
         additional = values.one("additionalSources", "pit.additionalSources") or ADDITIONAL_SOURCES
         return ModuleConfiguration(
             directory,
+            built,
             classes,
             Path(self.text("build", "testOutputDirectory")),
             (Path(self.text("build", "sourceDirectory")), directory / additional),

@@ -15,8 +15,8 @@ from attrs import astuple, frozen
 
 from msp_bridge.concurrency import in_thread
 
-from .builds import POM
 from .configuration import PLUGIN, Artifact
+from .installation import POM
 from .maven import QUICK_START, Module, run
 from .tool import JUNIT5_PLUGIN, artifacts
 

@@ -100,6 +100,13 @@ def test_modules_are_those_that_have_code(tmp_path: Path) -> None:
     assert len(configurations(f'<!-- Maven -->\n<?xml version="1.0"?>\n{text}', None)) == 1  # its help plugin 3.3
 
 
+def test_a_module_may_be_built_anywhere(tmp_path: Path) -> None:
+    scripts = "<scriptSourceDirectory>{root}/src/main/scripts</scriptSourceDirectory>"
+    text = POM.replace("{root}/target", "{root}/build/maven").replace("<build>", f"<build>{scripts}")
+    [found] = configurations(text.format(root=tmp_path, plugins=""), "1.25.9")
+    assert (found.directory, found.built) == (tmp_path, tmp_path / "build" / "maven")
+
+
 def test_the_plugin_for_junit_5_is_asked_for_and_its_launcher_is_that_of_the_project(tmp_path: Path) -> None:
     class_path = ("/m/junit-platform-engine-1.10.2.jar",)
     with pytest.raises(ConfigurationError, match="pitest-maven has no plug-in for it"):
@@ -179,7 +186,7 @@ def test_coverage_is_kept_for_a_state_of_all_files_but_compiled_sources(
     (jdk / "bin" / "java").chmod(0o700)
     monkeypatch.setenv("JAVA_HOME", str(jdk))
     root.mkdir()
-    sandbox = Sandbox.claim(tmp_path / "cache", root)
+    sandbox = Sandbox.claim(tmp_path / "cache", root, left_out=frozenset({"target"}))
 
     def key_with(path: str, configuration: str = "", parts: tuple[str, ...] = ()) -> bytes | None:
         written(root, {path: "class A {}"})
@@ -193,6 +200,15 @@ def test_coverage_is_kept_for_a_state_of_all_files_but_compiled_sources(
         first = key_with("src/main/java/a/A.java")
         assert first == key_with("price/src/test/java/a/ATest.java") is not None
         assert first != key_with("src/main/java/a/A.java", parts=("tmp",))
+        test = written(sandbox.path, {"target/test-classes/ATest.class": ""}) / "target/test-classes/ATest.class"
+        first = key_with("src/main/java/a/A.java")
+        for name, value in {"SHOP_RATE": "2", "TZ": "Asia/Tokyo"}.items():
+            with monkeypatch.context() as patch:
+                patch.setenv(name, value)
+                assert (first == key_with("src/main/java/a/A.java")) == (name == "SHOP_RATE")  # no code reads it
+                test.write_bytes(b"\1\0\tSHOP_RATE")
+                assert first != key_with("src/main/java/a/A.java")
+        assert first == key_with("src/main/java/a/A.java")
         assert first != key_with("data/A.java")  # a test may read it
         assert key_with("data/A.java", "<skipFailingTests>true</skipFailingTests>") is None
 
