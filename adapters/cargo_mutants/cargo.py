@@ -102,11 +102,21 @@ def configurations(workspace: Path) -> list[Path]:
 def is_pinned(workspace: Path) -> bool:
     """Whether each package is of a registry or repository and pinned by Cargo.lock, or lies in `workspace`."""
     try:
-        packages = reading.toml(workspace / LOCK).get("package", [])
+        return not unpinned_packages(workspace, reading.toml(workspace / LOCK))
     except (OSError, ValueError):
         return False
-    own = {manifest.get("package", {}).get("name") for manifest in _manifests(workspace)}
-    return all("source" in package or package["name"] in own for package in packages)
+
+
+def unpinned_packages(workspace: Path, lock: Mapping[str, Any]) -> set[str]:
+    """Return the names of packages outside of `workspace` that `lock`, from Cargo.lock, does not pin. Blocks."""
+    loose = {package["name"] for package in lock.get("package", []) if "source" not in package}
+    return loose - own_packages(workspace) if loose else loose
+
+
+def own_packages(workspace: Path) -> set[str]:
+    """Return the names of packages that lie in `workspace`. Blocks."""
+    packages = (manifest.get("package") for manifest in _manifests(workspace))
+    return {package["name"] for package in packages if isinstance(package, dict) and "name" in package}
 
 
 def has_dependencies(workspace: Path) -> bool:

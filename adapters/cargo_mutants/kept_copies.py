@@ -8,8 +8,8 @@ that takes many times as long as the mutant.
 The way out. cargo-mutants works in place (`--in-place`) in a copy that stays, and `target` with it. cargo builds what
 is older than its source. So whatever a refresh writes has the time of that refresh: an older version of a file, and a
 file that a run has left with a mutant in it because it was cancelled. Where a file has come or gone, or one has changed
-that is no Rust, all files have it: what a procedural macro or a build script has read, cargo need not know. What tests
-have left in `target/tmp` is deleted before each run.
+that is no Rust, all files have it: what a procedural macro or a build script has read, cargo need not know. Before each
+run is deleted what tests have left in `target/tmp`, and what was built of others than cargo knows (`unseen_changes`).
 
 The run without a mutant is skipped (`--baseline=skip`) where it has passed before, as far as it can be known: with the
 same files, compiler, configuration of cargo and isolation, for the same packages or more. It also gives the limit of
@@ -46,6 +46,7 @@ from msp_bridge.toolkit.sync import Stopped
 
 from . import debug_information
 from .cargo import LOCK, configurations
+from .unseen_changes import forget_builds
 
 TARGET = "target"
 MAX_JOBS = 8  # above which cargo-mutants warns: each job is a cargo with many processes
@@ -92,7 +93,9 @@ class KeptCopies:
         pinned = await in_thread((self._workspace / LOCK).exists)
         place.sandbox.overlaid = set() if pinned else {LOCK}  # else cargo would choose versions anew for each run
         await place.refresh()
-        await in_thread(_make_empty, place.sandbox.path / TARGET / "tmp")
+        target = place.sandbox.path / TARGET
+        await in_thread(_make_empty, target / "tmp")
+        await in_thread(forget_builds, place.sandbox, target)
         return place.sandbox
 
     def settings(self) -> Hashable:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,31 @@ SHARED = {  # the tests of `stock` alone kill
     "shared/least.rs": "pub fn least() -> u32 {\n    3\n}\n",
     "stock/src/lib.rs": '#[path = "../../shared/least.rs"]\nmod least;\n'
     "#[test]\nfn three_are_least() {\n    assert_eq!(least::least(), 3);\n}\n",
+}
+
+
+def price(number: int) -> str:
+    return f"pub fn price() -> u32 {{\n    {number}\n}}\n"
+
+
+UNSEEN = {  # each function gives one, and after a change nothing
+    "Cargo.toml": PACKAGE.format(name="market") + '[dependencies]\npriced = { path = "../priced" }\ntax = "1"\n',
+    ".cargo/config.toml": '[source.crates-io]\nreplace-with = "vendored"\n[source.vendored]\ndirectory = "vendor"\n',
+    "vendor/tax/Cargo.toml": PACKAGE.format(name="tax").replace("0.1.0", "1.0.0"),
+    "vendor/tax/src/lib.rs": price(1),
+    "vendor/tax/.cargo-checksum.json": '{"files": {}}',
+    "build.rs": "fn main() {\n"
+    '    println!("cargo::rerun-if-changed=build.rs");\n'
+    '    let names = std::fs::read_to_string("src/names.rs").unwrap().matches("fn ").count().to_string();\n'
+    '    std::fs::write(std::env::var("OUT_DIR").unwrap() + "/names.rs", names).unwrap();\n}\n',
+    "src/names.rs": "// fn one\n",
+    "src/lib.rs": "pub fn listed() -> u32 {\n"
+    '    include!(concat!(env!("OUT_DIR"), "/names.rs"))\n}\n'
+    "pub fn paid() -> u32 {\n    priced::price()\n}\n"
+    "pub fn taxed() -> u32 {\n    tax::price()\n}\n"
+    "#[test]\nfn some() {\n    assert_eq!(listed(), NAMES);\n    assert_eq!(paid(), priced::price());\n"
+    "    assert_eq!(taxed(), tax::price());\n}\n"
+    '#[cfg(test)]\nconst NAMES: u32 = include!(concat!(env!("OUT_DIR"), "/names.rs"));\n',
 }
 
 
@@ -207,3 +233,26 @@ async def test_a_project_that_uses_nextest_is_tested_with_it(tmp_path: Path) -> 
         results = await results_of(adapter, chosen)
     assert {each.mutant.description: (each.status, each.killed_by) for each in results} == wanted
     assert [each.tests_completed for each in results if each.status is Status.SURVIVED] == [3]
+
+
+@needs("cargo-mutants")
+async def test_what_cargo_does_not_see_of_a_change_is_built_again(tmp_path: Path) -> None:
+    """What a build script has not named, a package outside of the tree that is older than its build, a vendored one."""
+    root = written(tmp_path / "market", UNSEEN)
+    written(tmp_path / "priced", {"Cargo.toml": PACKAGE.format(name="priced"), "src/lib.rs": price(1)})
+    async with adapter_on(root, edited=True) as adapter:
+
+        async def statuses() -> list[Status]:
+            found = {mutant.description: mutant for mutant in await discovered(adapter)}
+            chosen = [found[f"replace {name} -> u32 with 0"] for name in ("listed", "paid", "taxed")]
+            results = {result.mutant: result.status for result in await results_of(adapter, chosen)}
+            return [results[mutant] for mutant in chosen]
+
+        assert await statuses() == [Status.KILLED] * 3
+        (root / "src/names.rs").write_text("// none\n")
+        assert await statuses() == [Status.SURVIVED, Status.KILLED, Status.KILLED]
+        (tmp_path / "priced/src/lib.rs").write_text(price(0))
+        os.utime(tmp_path / "priced/src/lib.rs", (1_500_000_000, 1_500_000_000))
+        assert await statuses() == [Status.SURVIVED, Status.SURVIVED, Status.KILLED]
+        (root / "vendor/tax/src/lib.rs").write_text(price(0))
+        assert await statuses() == [Status.SURVIVED, Status.SURVIVED, Status.SURVIVED]
