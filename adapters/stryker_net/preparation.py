@@ -19,7 +19,8 @@ Invariants:
 - `Prepared` describes the assemblies that lie in the copy. The runner of a test host holds `lock` shared,
   a build holds it alone; so no assembly changes under a test. A preparation that fails or is cancelled leaves nothing
   prepared.
-- What is kept on disk (`KeptAnswers`) has a key of the project, what lies above it, the installation and assemblies.
+- What is kept on disk (`KeptAnswers`) has a key of the project, what lies above it, the installation, assemblies,
+  and the environment variables that MSBuild or the project's code may read.
 - Mutants carry the digest of their file as their handle. Those of an earlier preparation are found again by equality,
   and count only if their file is the same.
 - The baseline runs all tests without a mutant, in the way in which mutants are tested. Its ids are those of
@@ -35,6 +36,7 @@ no switch in the assemblies.
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from threading import Event
@@ -47,6 +49,7 @@ from msp_bridge.phases import BASELINE, GENERATING, report_phase
 from msp_bridge.toolkit import Sandbox, SandboxPool
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 from msp_bridge.toolkit.pool import Process
+from msp_bridge.toolkit.variables import variables
 
 from . import tool
 from .hosts import Hosts, HostsUnavailable
@@ -315,4 +318,5 @@ async def _refreshed(bed: StrykerNetTestBed) -> None:
 
 
 def _key(plan: StrykerNetPlan, bed: StrykerNetTestBed) -> bytes:
-    return key_of(FORMAT, plan.key, bed.state())
+    named = {*plan.project.environment, *bed.named_variables()}
+    return key_of(FORMAT, plan.key, bed.state(), variables(os.environ, named))

@@ -26,6 +26,7 @@ from .tool import OPENERS
 # original is moved aside first, unless it was already. It is put back at the end of a run, but not after a kill
 # [Stryker.Core/ProjectComponents/TestProjects/TestProjectsInfo.cs].
 BACKUP = ".stryker-unchanged"
+CODE = (".cs", ".csproj", ".json", ".props", ".runsettings", ".targets")  # of what may name environment variables
 PACKAGES = "obj/project.assets.json"  # what NuGet has found for a project
 ARTIFACTS_OUTPUT, ARTIFACTS = "UseArtifactsOutput", "artifacts"  # in Directory.Build.props: all builds go there
 
@@ -137,6 +138,12 @@ class StrykerNetTestBed:
         files = sorted(str(file) for directory in self._mutated_directories() for file in directory.glob("*.dll"))
         stamps = [(file, status.st_size, status.st_mtime_ns) for file in files if (status := os.stat(file))]
         return [str(self.sandbox.source), str(self.path), sorted(self._above.items()), project, stamps]
+
+    def named_variables(self) -> list[str]:
+        """The environment variables that are set and named in the project's code, or in what MSBuild reads."""
+        files = (self.path / path for path in self.sandbox.records if path.endswith(CODE) and not self._is_built(path))
+        content = b" ".join([*map(reading.content, files), *self._above.values()])
+        return [name for name in os.environ if len(name) > 1 and os.fsencode(name) in content]
 
     def _is_built(self, path: str) -> bool:
         return self.sandbox.is_overlaid(path) or self.sandbox.is_overlaid(f"{path}/")

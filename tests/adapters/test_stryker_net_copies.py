@@ -81,6 +81,24 @@ async def test_what_is_kept_is_no_good_when_the_copy_was_touched(dotnet: Scripte
         assert len(dotnet.runs) == runs
 
 
+async def test_what_is_kept_is_no_good_for_another_environment(
+    dotnet: Scripted, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dotnet.say(host="empty")  # its assemblies have a switch
+    (root / "tests/Only.cs").write_text(
+        'class Only { bool Slow = Environment.GetEnvironmentVariable("CALC_SLOW") != null; }'
+    )
+    wanted = []
+    for name in (None, "CALC_OTHER", "CALC_SLOW", "TZ"):  # the second one is not named anywhere
+        with monkeypatch.context() as patch:
+            if name:
+                patch.setenv(name, "1")
+            async with adapter_on(root) as adapter:
+                assert await discovered(adapter)
+        wanted.append(len(dotnet.runs))
+    assert wanted == [1, 1, 2, 3]
+
+
 async def test_what_was_prepared_before_an_edit_holds_for_no_later_build(dotnet: Scripted, root: Path) -> None:
     dotnet.say(host="empty")  # its assemblies have a switch
     text = (root / SUMS).read_text()
