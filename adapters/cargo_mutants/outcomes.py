@@ -31,6 +31,8 @@ NEXTEST_COUNTED = re.compile(r"^ +Summary \[.*?\] (\d+)(?:/\d+)? tests? run:", r
 PANIC = re.compile(r"^ *thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?= *stack backtrace:| *note: |\n)", re.MULTILINE)
 LIMIT = re.compile(r"Auto-set test timeout to (\d+)s")
 ERROR = re.compile(r"^error.*", re.MULTILINE)
+GIT = re.compile(r"not a git repository|could not find repository", re.IGNORECASE)  # of git, and of libgit2
+NEEDS_GIT = "write `copy_vcs = true` into .cargo/mutants.toml: the copy that is tested has no version control"
 SHOWN_CHARS = 1000  # of a reason
 
 
@@ -68,9 +70,8 @@ class Outcomes:
         log = self._log("log/baseline.log")
         failing, first = _failed(log), _reason(log) or ""
         what = ", ".join(failing) or first or "`cargo test` fails"
-        return BaselineError(
-            f"the tests fail without any mutant: {what}", "make `cargo test` pass first", failing, first
-        )
+        hint = NEEDS_GIT if GIT.search(log) else "make `cargo test` pass first"
+        return BaselineError(f"the tests fail without any mutant: {what}", hint, failing, first)
 
     def _results(self, outcome: Mapping[str, Any]) -> Iterator[Result]:
         scenario = outcome["scenario"]

@@ -124,6 +124,12 @@ def test_outcomes_come_once_and_half_a_file_is_none(tmp_path: Path) -> None:
     assert outcomes.new() == []
 
 
+def test_a_build_that_looks_for_version_control_is_told_how_to_have_it(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log/baseline.log").write_text("fatal: not a git repository (or any of the parent directories): .git\n")
+    assert "copy_vcs = true" in str(Outcomes(tmp_path, DUE).baseline_error())
+
+
 def test_a_mutant_of_other_text_or_outside_the_project_is_none(tmp_path: Path) -> None:
     fields = LISTED[0]
     assert Sources(ROOT / "stock", ROOT).mutant(fields, "") is None
