@@ -18,8 +18,9 @@ of tests is to be left.
 
 A file that the server has open is one for all jobs, past each layer and each restored tree: a database or a log that an
 import has opened. What one job writes there another one would read, and where one has read, the next one goes on. So
-each job opens such files again by their names, in its world, at the same offset. Where an import has opened what can't
-be opened again, such as a socket, there is no server (`ImportTrace.why_fresh`).
+each job opens such files again by their names, in its world, at the same offset. So it is with what wakes an event loop
+of asyncio that has not begun. Where an import has opened what can't be opened again, such as another socket, there is
+no server (`ImportTrace.why_fresh`).
 
 A job has ended when its process was reaped; then its process group is killed, on Linux also every process that it left
 behind (the server is a "child subreaper": orphans become its children, whatever they did to their session), and its
@@ -47,6 +48,7 @@ from typing import Any
 from ...isolation import descendants, guard
 from ...isolation.descriptors import OpenFile, open_files
 from .channel import Channel, TestCount
+from .event_loops import idle_loops, renew
 from .file_edit import FileEdit
 from .job_process import Job, JobProcess
 from .live_code import Segment
@@ -79,6 +81,7 @@ class ForkServer:
         self._before = descendants.children()  # another server; what collecting the tests has started for them
         self._shares_memory = False
         self._files: list[tuple[OpenFile, str]] = []  # that are open, with their names
+        self._loops = idle_loops()
         self._handlers: dict[int, Any] = {}  # of signals, as the project has set them
         self._wake, self._waker = os.pipe()
         self._job: Job | None = None  # in a forked process
@@ -252,7 +255,9 @@ class ForkServer:
         self._job = replace(job, message=message)
 
     def _own_files(self) -> None:
-        """In the forked process: have the files of its world open, and not those of all jobs."""
+        """In the forked process: have the files of its world open, not those of all jobs, and loops of its own."""
+        for loop in self._loops:
+            renew(loop)
         for file, name in self._files:
             with contextlib.suppress(OSError):  # too large for the layer: it stays shared
                 file.open_again(name)

@@ -24,6 +24,7 @@ from ...isolation.descriptors import OpenFile, open_files
 from ...isolation.guard import shared_memory
 from .audit_events import listen
 from .code_runs import has_run, is_known
+from .event_loops import descriptors, idle_loops
 from .live_code import Key, LiveFunctions, all_nested, key
 from .loaded_modules import SITES, file_of, loaded_files
 from .made_files import MAKES, made_by
@@ -267,11 +268,13 @@ class ImportTrace:
 def _shared_with_forks(*, files: bool) -> set[object]:
     """Places that forks of this process would all write to: sockets and the like, memory, and, if these count, files.
 
-    The files of pytest in which it captures what is printed have no name on the disk.
+    The files of pytest in which it captures what is printed have no name on the disk. A job opens files again, and has
+    sockets of its own for event loops that wait (`ForkServer`).
     """
     with contextlib.suppress(OSError):  # this system has no such lists
+        own = set() if files else {number for loop in idle_loops() for number in descriptors(loop)}
         found = [each for each in open_files() if _is_connection(each) or (files and each.is_written)]
-        return {(each.status.st_dev, each.status.st_ino) for each in found} | shared_memory()
+        return {(each.status.st_dev, each.status.st_ino) for each in found if each.number not in own} | shared_memory()
     return set()
 
 

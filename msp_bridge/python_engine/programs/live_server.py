@@ -119,9 +119,10 @@ class Live:
         self.trace.stop(self._functions)
         self._loaded = loaded_files(filenames) | self.trace.files
         self._channel.send({"do": "ready", "pid": os.getpid(), **self._collected()})
+        server = ForkServer(self._channel, self._world, self._handle, self._before_job)
         gc.collect()
         gc.freeze()  # collecting garbage would copy the pages that all jobs share
-        job = ForkServer(self._channel, self._world, self._handle, self._before_job).serve()
+        job = server.serve()
         return job, self._work(job)
 
     def failed(self, code: int) -> None:
