@@ -231,9 +231,7 @@ class CargoRun:
     async def _place(self, work: _Work, copy: Sandbox, root: Path, isolated: bool, limit: str | None) -> _Place:
         seen = self.isolation.root if isolated else copy.path
         profile = await in_thread(self.copies.profile, copy)
-        target = str(
-            seen / TARGET
-        )  # also where the user's configuration puts builds elsewhere: isolated, copies have one path
+        target = str(seen / TARGET)  # wherever the user's configuration puts builds: isolated, copies have one path
         env = {"CARGO_TARGET_DIR": target, "CARGO_BUILD_BUILD_DIR": target, "CARGO_MUTANTS_JOBS": None, **profile}
         arguments = ["--in-place", *([] if limit is None else [SKIP, "--timeout", limit])]
         if work.copies > 1 and not work.new:  # each run would have as many as the machine has processors
