@@ -121,6 +121,6 @@ def surroundings(java: Path, root: Path, pom: Path, class_path: Iterable[str]) -
         "jdk": sorted(release.splitlines()),
         "pom": reading.digest_of(text.encode()),
         "jars": sorted([jar.name, reading.digest(jar) or ""] for jar in jars),
-        "environment": variables(os.environ, VARIABLES),
+        "environment": {name: os.environ.get(name) for name in VARIABLES},
     }
     return Surroundings(values)
