@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import selectors
 import subprocess
 import sys
 
@@ -69,6 +70,20 @@ def test_a_loop_that_watches_something_else_is_not_one_of_them() -> None:
         os.close(reader)
         os.close(writer)
     assert loop not in idle_loops()
+
+
+class Pretended(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        """A stand-in, as tests have it: it lacks what a loop has."""
+
+
+def test_what_is_no_whole_loop_is_not_one_of_them() -> None:
+    pretended, other = Pretended(), asyncio.SelectorEventLoop(selectors.SelectSelector())
+    try:
+        assert not {pretended, other} & {*idle_loops()}
+    finally:
+        other.close()
+        pretended._closed = True  # or it complains at its end
 
 
 async def test_a_loop_that_runs_is_not_one_of_them() -> None:

@@ -1,4 +1,4 @@
-"""Event loops of asyncio that an import has made: each fork gets the descriptors of its own.
+"""Event loops of asyncio that an import has made: each fork gets descriptors of its own.
 
 A loop has a pair of sockets by which it is woken, and an epoll that watches them. Forks would share both: what one
 registers or wakes, the loops of all do. As long as the loop has not begun, nothing is in either that a new one lacks.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import gc
 import os
 import select
+import selectors
 import socket
 import sys
 from typing import Any
 
 LOOPS = "asyncio.selector_events"
+EPOLL = getattr(selectors, "EpollSelector", None)  # of Linux
 
 
 def idle_loops() -> list[Any]:
@@ -27,8 +29,7 @@ def idle_loops() -> list[Any]:
 
 def descriptors(loop: Any) -> list[int]:
     """The numbers that `renew` gives another meaning."""
-    epoll = _epoll(loop)
-    return [loop._ssock.fileno(), loop._csock.fileno(), *([] if epoll is None else [epoll.fileno()])]
+    return [each.fileno() for each in (loop._ssock, loop._csock, loop._selector)]
 
 
 def renew(loop: Any) -> None:
@@ -36,10 +37,9 @@ def renew(loop: Any) -> None:
     for old, new in zip((loop._ssock, loop._csock), socket.socketpair(), strict=True):
         new.setblocking(False)
         _replace(old.fileno(), new.detach())
-    if (epoll := _epoll(loop)) is not None:
-        with select.epoll() as own:
-            _replace(epoll.fileno(), os.dup(own.fileno()))
+    with select.epoll() as epoll:
         epoll.register(loop._ssock, select.EPOLLIN)
+        _replace(loop._selector.fileno(), os.dup(epoll.fileno()))
 
 
 def _replace(number: int, new: int) -> None:
@@ -48,12 +48,8 @@ def _replace(number: int, new: int) -> None:
 
 
 def _is_idle(loop: Any) -> bool:
-    if loop.is_closed() or loop.is_running() or (_epoll(loop) is None and hasattr(loop._selector, "fileno")):
-        return False  # it may watch by what is unknown here
-    return [key.fd for key in loop._selector.get_map().values()] == [loop._ssock.fileno()]
-
-
-def _epoll(loop: Any) -> Any:
-    """The epoll of its selector; another kind of selector may have none."""
-    inner = getattr(loop._selector, "_selector", None)
-    return inner if isinstance(inner, getattr(select, "epoll", ())) else None
+    of_it = vars(loop)  # a subclass may lack what it should have made, or say that it has
+    selector, waker = of_it.get("_selector"), of_it.get("_ssock")
+    if type(selector) is not EPOLL or waker is None or of_it.get("_thread_id") is not None:
+        return False
+    return [key.fd for key in (selector.get_map() or {}).values()] == [waker.fileno()]
