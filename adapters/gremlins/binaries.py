@@ -4,9 +4,9 @@
 build is the linker's: mutants share a binary where `programs/combining.go` can write them into one, with some hundred
 kilobytes of added code at most. The compiler says which of them are no Go; the others are built again without those.
 
-Which of its mutants is on says the name that the binary was started by: `7.test`. So the processes of the same binary
-that tests start have the mutant, too, whatever environment they get; those of a copy by another name, as testscript
-makes, look up in `/proc` which binary has started them. Commands of go that tests run get it as an `Edit`.
+Which of its mutants is on says the directory that the binary was started in. So the processes of the same binary that
+tests start have the mutant, too, whatever environment they get; those of a copy elsewhere, as testscript makes, look up
+in `/proc` which binary has started them. Commands of go that tests run get it as an `Edit`.
 
 A binary with several mutants is used only if its tests pass while each function runs as a copy without a mutant: they
 might see one call more, through a library that names callers. Packages that look at callers themselves are built with
@@ -25,7 +25,7 @@ from msp_bridge.adapter import Mutant, ToolError
 from msp_bridge.concurrency import in_thread
 
 from .execution import Edit
-from .go import STARTED, Go, Package, SourceProgram, overlay_option
+from .go import PLACE, STARTED, Go, Package, SourceProgram, overlay_option, placed
 from .listing import TestOptions
 
 MIN_TOGETHER = 4  # for fewer, binaries of their own are built sooner
@@ -46,7 +46,7 @@ import (
 
 var gremlin__ = func() int {{
 	name := gremlinFilepath.Base(gremlinStarted())
-	number, _ := gremlinStrconv.Atoi(gremlinStrings.TrimSuffix(name, ".test"))
+	number, _ := gremlinStrconv.Atoi(gremlinStrings.TrimPrefix(name, "{place}"))
 	return number
 }}()
 """
@@ -63,10 +63,7 @@ class Binary:
         """The binary with this mutant on, or UNCHANGED; 0: with the only one. Blocks."""
         if number == 0:
             return self.file
-        program = self.file.with_name(f"{number}.test")
-        if not program.exists():
-            program.hardlink_to(self.file)
-        return program
+        return placed(self.file, self.file.parent, str(number))
 
 
 @frozen
@@ -104,8 +101,8 @@ class MutatedBinaries:
         texts = await in_thread(self._mutated, mutant)
         if texts is None:
             return None
-        file, printed = await self._build(tested, texts)
-        return Binary(file, {0: mutant}) if printed is None else _refused(mutant, printed)
+        built = await self._build(tested, texts)
+        return Binary(built, {0: mutant}) if isinstance(built, Path) else _refused(mutant, built)
 
     async def together(
         self, package: Package, tested: Package, mutants: Sequence[Mutant]
@@ -118,8 +115,11 @@ class MutatedBinaries:
 
         async def build(texts: Mapping[str, bytes], *options: str) -> str | None:
             nonlocal file
-            file, printed = await self._build(tested, texts, *options)
-            return printed
+            found = await self._build(tested, texts, *options)
+            if isinstance(found, str):
+                return found
+            file = found
+            return None
 
         built, refused = await self._accepted(package, mutants, build)
         return (Binary(file, built) if built else None), refused
@@ -198,7 +198,7 @@ class MutatedBinaries:
         answer = await self.program.ask({"combine": request})
         texts = {path: text.encode() for path, text in zip(paths, answer["combine"] or (), strict=True)}
         switch = f"{package.directory}/{ADDED_FILE}"
-        return {**texts, switch: (SWITCH.format(name=package.name) + STARTED).encode()} if texts else {}
+        return {**texts, switch: (SWITCH.format(name=package.name, place=PLACE) + STARTED).encode()} if texts else {}
 
     def _mutated(self, mutant: Mutant) -> dict[str, bytes] | None:
         """Return the text of the file of `mutant`, by its path; None as for `_content`. Blocks."""
@@ -220,11 +220,10 @@ class MutatedBinaries:
         texts = self._mutated(mutant)
         return None if texts is None else Edit(texts, self.flags, place)
 
-    async def _build(self, tested: Package, texts: Mapping[str, bytes], *options: str) -> tuple[Path, str | None]:
+    async def _build(self, tested: Package, texts: Mapping[str, bytes], *options: str) -> Path | str:
         place = self._place()
-        binary = place / "mutated.test"
         overlay = await in_thread(overlay_option, place, self.go.root, texts)
-        return binary, await self.go.build_tests(tested, binary, *self.options.for_tests, overlay, *options)
+        return await self.go.build_tests(tested, place, *self.options.for_tests, overlay, *options)
 
     def _place(self) -> Path:
         return self.directory / str(next(self._numbers))

@@ -24,26 +24,30 @@ SOURCES = [Path(__file__).parent / "programs" / f"{name}.go" for name in ("mutan
 NOT_IN_WORKSPACE = "run `go work use .` there, or set GOWORK=off"
 STARTS_PROGRAMS = "os/exec"  # the package of tests that do
 NEXT = re.compile(r"\S")
+PLACE = "msp-gremlin-"  # the directory of a binary, and what it is to do: tests may look at a binary's own name
 STARTED = """
-// gremlinStarted is the binary that runs the tests: of this process, or of one that has started a copy of it. Empty:
-// that has ended.
+// gremlinStarted is the directory of the binary that runs the tests: of this process, or of one that has started a copy
+// of it. Empty: that has ended.
 func gremlinStarted() string {
 	file, err := gremlinOs.Executable()
 	if err != nil {
-		return gremlinOs.Args[0]
+		file = gremlinOs.Args[0]
 	}
-	for process := gremlinStrconv.Itoa(gremlinOs.Getppid()); !gremlinStrings.HasSuffix(file, ".test"); {
+	place := gremlinFilepath.Dir(file)
+	process := gremlinStrconv.Itoa(gremlinOs.Getppid())
+	for !gremlinStrings.HasPrefix(gremlinFilepath.Base(place), "PLACE") {
 		stat, err := gremlinOs.ReadFile("/proc/" + process + "/stat")
 		if err != nil {
 			return ""
 		}
 		file, _ = gremlinOs.Readlink("/proc/" + process + "/exe")
+		place = gremlinFilepath.Dir(file)
 		_, afterName, _ := gremlinStrings.Cut(string(stat), ") ")
 		process = gremlinStrings.Fields(afterName)[1] // its parent
 	}
-	return file
+	return place
 }
-"""
+""".replace("PLACE", PLACE)
 FIELDS = (
     "Dir,ImportPath,Name,Standard,DepOnly,ForTest,Module,Error,"
     "GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"
@@ -130,9 +134,13 @@ class Go:
             tuple(each("IgnoredGoFiles")) if starts_programs else (),
         )
 
-    async def build_tests(self, package: Package, binary: Path, *options: str) -> str | None:
-        """Write the test binary of `package`; return what the compiler prints if it can't be built."""
-        return await self._built("test", "-c", "-vet=off", "-o", str(binary), *options, f"./{package.directory}")
+    async def build_tests(self, package: Package, directory: Path, *options: str) -> Path | str:
+        """Build the test binary of `package` in `directory`; return it, or what the compiler prints if that fails.
+
+        It has the name that go gives it.
+        """
+        options = ("-vet=off", "-o", f"{directory}/", *options, f"./{package.directory}")
+        return await self._built("test", "-c", *options) or next(directory.glob("*.test"))
 
     async def compile(self, package: Package, *options: str) -> str | None:
         """Compile `package` without its tests, and link nothing; return what the compiler prints if it fails."""
@@ -182,6 +190,15 @@ class SourceProgram:
             )
             fresh.replace(program)
         return program
+
+
+def placed(binary: Path, directory: Path, name: str) -> Path:
+    """Return `binary` as a file of the same name in a place in `directory`, by which it knows `name`. Blocks."""
+    program = directory / f"{PLACE}{name}" / binary.name
+    program.parent.mkdir(exist_ok=True)
+    if not program.exists():
+        program.hardlink_to(binary)
+    return program
 
 
 def overlay_option(place: Path, root: Path, texts: Mapping[str, bytes]) -> str:

@@ -30,7 +30,7 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import BASELINE, report_phase
 
 from .execution import ALWAYS, Outcome, TestRunner, only
-from .go import STARTED, Go, Package, overlay_option
+from .go import PLACE, STARTED, Go, Package, overlay_option, placed
 from .listing import TestOptions
 
 log = logging.getLogger(__name__)
@@ -42,30 +42,31 @@ TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)  # user a
 TEST_MAIN = re.compile(rb"^func TestMain\((\w+) \*\w+\.M\) \{(.*\}$|[\s\S]*?^\})", re.MULTILINE)  # with its body
 COVERAGE = b"testing.CoverMode"  # tests that ask for it are often skipped with coverage
 TIMED = '"$@"; code=$?; times; exit $code'
-TOGETHER = "measured"  # the binary NAME.test writes NAME.profile, and its child processes into NAME.children
+TOGETHER = "measured"  # the binary in the place NAME writes NAME.profile, and its child processes into NAME.children
 ADDED_FILE = "msp_bridge_gremlin_test.go"  # no coverage of tests is measured: go's tool for it knows no overlay
 MEASURED = """package {name}
 
 import (
 	gremlinOs "os"
+	gremlinFilepath "path/filepath"
 	gremlinStrconv "strconv"
 	gremlinStrings "strings"
 )
 
 func init() {{
-	if binary := gremlinStarted(); binary != "" {{
-		directory := gremlinStrings.TrimSuffix(binary, ".test") + ".children"
+	if place := gremlinStarted(); place != "" {{
+		directory := place + ".children"
 		gremlinOs.MkdirAll(directory, 0700)
 		gremlinOs.Setenv("GOCOVERDIR", directory)
 	}}
 }}
 """
 ALONE = """
-profiles=$1 options=$2 number=0; shift 2
+place=$1 binary=$2 options=$3 number=0; shift 3
 for name; do
     number=$((number + 1))
-    "$profiles/$number.test" -test.paniconexit0 -test.timeout=10m $options "-test.run=^$name\\$" \\
-        "-test.coverprofile=$profiles/$number.profile" > /dev/null 2>&1 && echo "passed $name"
+    "$place$number/$binary" -test.paniconexit0 -test.timeout=10m $options "-test.run=^$name\\$" \\
+        "-test.coverprofile=$place$number.profile" > /dev/null 2>&1 && echo "passed $name"
 done
 exit 0
 """
@@ -166,35 +167,33 @@ class SuiteMeasurement:
             return Suite(package, directory, (), ())
         report_phase(f"{BASELINE}: {package.path}")
         place = Path(tempfile.mkdtemp(dir=directory))  # an earlier measurement may have been cancelled
-        binary = place / f"{TOGETHER}.test"
         text = (MEASURED.format(name=package.name) + STARTED).encode()
         added = {f"{package.directory}/{ADDED_FILE}": text} if package.files else {}
         overlay = await in_thread(overlay_option, place / "overlay", self.go.root, added)
         covered = self.options.coverpkg or ("./..." if self.options.everything else "")
         cover = ["-cover", *([f"-coverpkg={covered}"] if covered else [])]
-        printed = await self.go.build_tests(package, binary, *self.options.for_tests, overlay, *cover)
-        if printed is not None:
-            raise self._error(package, "can't be built", " ".join(printed.split())[:SHOWN_CHARS], [])
-        named = binary.with_name("listed.test")  # a name of its own, or what it covers would count for the run of all
-        await in_thread(named.hardlink_to, binary)
-        listed = await self.runner.run(package, [str(named), "-test.list=."])
+        built = await self.go.build_tests(package, place, *self.options.for_tests, overlay, *cover)
+        if isinstance(built, str):
+            raise self._error(package, "can't be built", " ".join(built.split())[:SHOWN_CHARS], [])
+        lists, binary = await in_thread(lambda: [placed(built, place, name) for name in ("listed", TOGETHER)])
+        listed = await self.runner.run(package, [str(lists), "-test.list=."])
         suite = Suite(package, binary, tuple(NAMES.findall(listed.printed)), (), self.options.for_runs)
         if not suite.tests:
             return suite
         directory = self.go.root / package.directory
         texts = await in_thread(lambda: [reading.content(directory / name) for name in package.tests])
         runs_more = package.starts_programs or any(COVERAGE in each or goes_on_after_tests(each) for each in texts)
-        suite = await self._passing(evolve(suite, runs_more=runs_more), place)
+        suite = await self._passing(evolve(suite, runs_more=runs_more))
         return await self._alone(suite, place)
 
-    async def _passing(self, suite: Suite, place: Path) -> Suite:
+    async def _passing(self, suite: Suite) -> Suite:
         """Run all tests, and leave out failing ones."""
         for _ in range(MAX_ROUNDS):
             outcomes: list[Outcome] = []
 
             async def passes(suite: Suite = suite, outcomes: list[Outcome] = outcomes) -> bool:
                 arguments = [each for each in suite.arguments() if each != "-test.failfast"]
-                measured = [str(suite.binary), *arguments, f"-test.coverprofile={place / TOGETHER}.profile"]
+                measured = [str(suite.binary), *arguments, f"-test.coverprofile={suite.binary.parent}.profile"]
                 argv = ["sh", "-c", TIMED, "sh", *measured]
                 outcomes.append(await self.runner.run(suite.package, argv, seconds=SUITE_LIMIT_S))
                 return outcomes[-1].code == 0
@@ -202,7 +201,7 @@ class SuiteMeasurement:
             if await self.runner.isolation.decide(passes):
                 spent = [float(part) for part in TIMES.findall(outcomes[-1].printed)[-1]]
                 cpu = 60 * (spent[0] + spent[2]) + spent[1] + spent[3]
-                profile = await self._profile(place, TOGETHER)
+                profile = await self._profile(suite.binary)
                 return evolve(suite, seconds=outcomes[-1].seconds, cpu_seconds=cpu, together=profile)
             failed = [test for test in outcomes[0].failed if test in suite.tests]
             if not failed or len(failed) == len(suite.tests):
@@ -212,21 +211,20 @@ class SuiteMeasurement:
         raise self._error(suite.package, "fail without any mutant", outcomes[0].reason, outcomes[0].failed)
 
     async def _alone(self, suite: Suite, place: Path) -> Suite:
-        names = {test: str(number) for number, test in enumerate(suite.tests, 1)}
-        for name in names.values():
-            await in_thread((place / f"{name}.test").hardlink_to, suite.binary)
+        numbered = [(test, str(number)) for number, test in enumerate(suite.tests, 1)]
+        alone = await in_thread(lambda: {test: placed(suite.binary, place, number) for test, number in numbered})
         limit = max(ALONE_LIMIT_S, 3 * suite.seconds)
-        argv = ["sh", "-c", ALONE, "sh", str(place), " ".join(suite.options), *suite.tests]
+        argv = ["sh", "-c", ALONE, "sh", f"{place / PLACE}", suite.binary.name, " ".join(suite.options), *suite.tests]
         outcome = await self.runner.run(suite.package, argv, seconds=limit)
         passed = PASSED.findall(outcome.printed)
-        profiles = {test: await self._profile(place, names[test], covered_only=True) for test in passed}
+        profiles = {test: await self._profile(alone[test], covered_only=True) for test in passed}
         return evolve(suite, alone=profiles)
 
-    async def _profile(self, place: Path, name: str, *, covered_only: bool = False) -> Profile:
-        """The profile of a run of a binary and of the processes of it that its tests have started."""
-        profiles, children = [place / f"{name}.profile"], place / f"{name}.children"
+    async def _profile(self, binary: Path, *, covered_only: bool = False) -> Profile:
+        """The profile of a run of `binary` and of the processes of it that its tests have started."""
+        profiles, children = [Path(f"{binary.parent}.profile")], Path(f"{binary.parent}.children")
         if await in_thread(lambda: any(children.glob("covcounters.*"))):
-            profiles.append(place / f"{name}.children.profile")
+            profiles.append(Path(f"{children}.profile"))
             try:
                 await self.go.write_profile(children, profiles[-1])
             except ToolError as error:  # one was killed while it wrote

@@ -58,7 +58,7 @@ def _run(world: HostWorld, question: dict[str, Any], become: Become) -> dict[str
         os.dup2(theirs, 1)
         os.dup2(theirs, 2)
         os.chdir(question["cwd"])
-        os.environ.update(question["env"])
+        os.environ.update(question["env"], PWD=question["cwd"])
         become(question["command"], world)
     os.close(theirs)
     try:

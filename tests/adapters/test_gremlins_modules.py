@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msp_bridge.adapters.gremlins import binaries
 from msp_bridge.adapters.gremlins.go import Go
 from msp_bridge.adapters.gremlins.suite import goes_on_after_tests
 from support.files import written
@@ -123,6 +124,45 @@ func TestLong(t *testing.T) {
 }
 """,
 }
+# Code and tests look at the name of the test binary, as cobra does, and at the variable of the directory.
+NAMED = {
+    "go.mod": "module example.com/names/v2\n\ngo 1.21\n",
+    "sub/sub.go": """package sub
+
+import (
+	"os"
+	"path/filepath"
+)
+
+func Doubled(n int) int {
+	if filepath.Base(os.Args[0]) != "sub.test" {
+		n++
+	}
+	return n * 2
+}
+""",
+    "sub/sub_test.go": """package sub
+
+import (
+	"os"
+	"testing"
+)
+
+func TestDoubled(t *testing.T) {
+	if Doubled(2) != 4 || Doubled(0) != 0 {
+		t.Fatal(os.Args[0])
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	if directory, _ := os.Getwd(); directory != os.Getenv("PWD") {
+		t.Fatal(os.Getenv("PWD"))
+	}
+}
+""",
+}
+NAMED["names.go"] = NAMED["sub/sub.go"].replace("package sub", "package names").replace("sub.test", "names.test")
+NAMED["names_test.go"] = NAMED["sub/sub_test.go"].replace("package sub", "package names")
 OLDER = "v0.5.0"
 UNKNOWN_TO_OLDER = "14 ARITHMETIC_BASE +"  # another type of the same token is switched off
 
@@ -269,6 +309,24 @@ async def test_a_test_that_runs_only_without_coverage_kills_mutants(tmp_path: Pa
         results, _ = await results_of(adapter, mutants)
     statuses = {key: result.status for key, result in results.items()}
     assert statuses == {"3 ARITHMETIC_BASE *": Status.KILLED, "5 ARITHMETIC_BASE /": Status.NO_COVERAGE}
+
+
+@pytest.mark.parametrize("path", ["names.go", "sub/sub.go"])
+@pytest.mark.parametrize("shared", [True, False])
+async def test_a_test_binary_has_the_name_that_go_gives_it_and_its_directory_in_a_variable(
+    tmp_path: Path, path: str, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shared:
+        monkeypatch.setattr(binaries, "MIN_TOGETHER", 1)
+    async with adapter_on(written(tmp_path, NAMED)) as adapter:
+        mutants, _ = await discovered(adapter, path)
+        results, notices = await results_of(adapter, mutants)
+    assert notices == []
+    assert {key: result.status for key, result in results.items()} == {
+        "9 CONDITIONALS_NEGATION ==": Status.KILLED,
+        "10 INCREMENT_DECREMENT --": Status.NO_COVERAGE,
+        "12 ARITHMETIC_BASE /": Status.KILLED,
+    }
 
 
 async def test_how_tests_run_is_what_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,6 +191,8 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_a_module_with_vendored_ones",
         "test_mutants_of_an_older_gremlins",
         "test_processes_that_tests_start_have_the_mutant[off]",
+        "its_directory_in_a_variable[True-names.go]",
+        "its_directory_in_a_variable[False-sub/sub.go]",
         "in_programs_that_they_build_has_the_verdict_of_a_fresh_process[True]",
     ),
     # More of what one test has each: shared binaries, failing tests, fresh processes.
