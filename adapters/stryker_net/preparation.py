@@ -56,7 +56,7 @@ from .hosts import Hosts, HostsUnavailable
 from .plan import Base, StrykerNetPlan, needs_platform
 from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline, kept_parts, measure
 from .report import Report, ReportEntry
-from .sandbox import StrykerNetTestBed
+from .sandbox import StrykerNetTestBed, starts_programs
 from .sdk import ORIGINAL, restore, sdk_directory, take_precompiled
 from .setup import DEFAULT_EXTRA_S, platform_line
 from .testing_platform import HostProgram
@@ -144,7 +144,7 @@ class Preparation:
         would fail as they have failed, or be cancelled as they were: then the request that needs them measures them.
         """
         unmeasured = [part for part in prepared.parts if part.baseline is None]
-        due = [part for part in unmeasured if any(entry.pending for entry in part.entries)]
+        due = [part for part in unmeasured if any(map(part.is_tested, part.entries))]
         if prepared.by_tool is None and due and not prepared.is_measured_ahead:
             prepared.is_measured_ahead = True
             task = asyncio.create_task(self._measure(prepared, due), name="baselines of Stryker.NET")
@@ -273,7 +273,8 @@ class Preparation:
             entries = [row for row in rows if isinstance(row, ReportEntry)]
             remarks += (row for row in rows if isinstance(row, Remark))
             own, hosts = _of_base(assemblies, bed, base), self._hosts(plan, bed, base)
-            parts.append(PreparedBase(base, content, entries, own, hosts, extra_s, baseline))
+            starters = frozenset(str(file) for file in own if starts_programs(file))
+            parts.append(PreparedBase(base, content, entries, own, hosts, extra_s, starters, baseline))
         by_tool = None if assemblies else ""
         if page and not assemblies and any(entry.pending for part in parts for entry in part.entries):
             by_tool = "the mutated assemblies can't be tested in test hosts here"

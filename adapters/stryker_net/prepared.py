@@ -1,12 +1,12 @@
 """The result of one preparation: the mutants, the tests without a mutant, and where both can be run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import asdict, define, field, frozen
 
-from msp_bridge.adapter import Mutant, Remark, ToolError
+from msp_bridge.adapter import Mutant, Remark, Status, ToolError
 
 from .hosts import USE_THE_TOOL, Case, Hosts, HostsUnavailable
 from .plan import Base, StrykerNetPlan
@@ -28,9 +28,8 @@ class StrykerNetBaseline:
         known = [self.cases[test] for test in entry.covered_by if test in self.cases] or self.cases.values()
         return tuple(case for case in known if not case.failed)
 
-    def beside(self, cases: Sequence[Case]) -> tuple[Case, ...]:
-        """All tests that share a process with `cases`, which are some of them, and pass without a mutant."""
-        sources = {case.source for case in cases}
+    def of(self, sources: Collection[str]) -> tuple[Case, ...]:
+        """All tests of the assemblies `sources` that pass without a mutant."""
         return tuple(case for case in self.cases.values() if case.source in sources and not case.failed)
 
 
@@ -44,8 +43,13 @@ class PreparedBase:
     assemblies: Sequence[Path]  # of tests; none when there is nothing to test, or it can't be tested in hosts
     hosts: Hosts
     extra_s: float
+    starters: frozenset[str] = frozenset()  # those of `assemblies` whose tests start programs
     baseline: StrykerNetBaseline | None = None
     pass_alone: set[str] = field(factory=set, init=False)  # names of tests that have killed a mutant
+
+    def is_tested(self, entry: ReportEntry) -> bool:
+        """Whether the mutant of `entry` needs tests. Without coverage it may run in programs that they start."""
+        return entry.pending or (bool(self.starters) and entry.status is Status.NO_COVERAGE)
 
 
 @define(eq=False)

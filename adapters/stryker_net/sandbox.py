@@ -72,6 +72,7 @@ ABOVE = {
     **dict.fromkeys(("nuget.config", "NuGet.config", "NuGet.Config", *MANIFESTS), ""),
 }
 SHIM = "#!/bin/sh\nexit 0\n"
+STARTS_PROGRAMS = re.compile(rb"(?:System\.Diagnostics\.Process|CliWrap|MedallionShell|SimpleExec)\0")  # assemblies
 FRAMEWORK = re.compile(r"xunit|nunit|mstest|tunit|microsoft\.(net\.test\.sdk|testing\.platform)", re.IGNORECASE)
 
 
@@ -235,6 +236,13 @@ def what_is_above(source: Path) -> dict[str, bytes]:
         if content:
             found[name] = content
     return found
+
+
+def starts_programs(assembly: Path) -> bool:
+    """Whether these tests do, or a project beside them that has no mutants: coverage does not have such programs."""
+    own = (file.with_suffix(".dll") for file in assembly.parent.glob("*.pdb"))  # packages come without
+    files = (file for file in own if file.is_file() and not os.path.exists(f"{file}{BACKUP}"))
+    return any(STARTS_PROGRAMS.search(file.read_bytes()) for file in {assembly, *files})
 
 
 def _tests_in(directory: Path) -> list[Path]:

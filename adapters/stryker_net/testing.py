@@ -10,6 +10,9 @@ The covering tests are known from a run of all tests in one process. What the fi
 ones use without running the code, and one may need what another has left. So all tests of their assemblies decide on a
 mutant that survives the covering ones, or that is killed by a test which fails alone without it. To kill it, they
 have to do so twice.
+
+Coverage does not have programs that tests start, which inherit the mutant. So all tests of assemblies that start some
+decide on a mutant that is not covered, too; it stays so if they pass.
 """
 
 import asyncio
@@ -118,22 +121,24 @@ class Testing:
         part, entry = found
         try:
             baseline = await self._preparation.baseline(prepared, part)
-            cases = baseline.covering(entry)
+            cases = baseline.covering(entry) if entry.pending else baseline.of(part.starters)
             reusable = not baseline.failing  # else nobody would hear of these tests in the next run
-            if not cases:
+            if not cases and entry.pending:
                 result = Result(mutant, Status.SURVIVED, status_reason=ALL_FAIL, static=entry.static, reusable=reusable)
                 return HostVerdict(mutant, result, failing=baseline.failing)
             outcome = await _outcome(part, entry, baseline, cases, measure=measure)
-            run, whole = cases, baseline.beside(cases)
+            run, whole = cases, baseline.of({case.source for case in cases} | part.starters)
             if len(whole) > len(cases) and await _is_open(part, cases, outcome):
                 run, outcome = whole, await _outcome(part, entry, baseline, whole, measure=measure)
-                if outcome.failures:  # a test of so many may fail by chance
-                    outcome = await _outcome(part, entry, baseline, whole, measure=measure)
+            if outcome.failures and (run is whole or not entry.pending):  # a test of so many may fail by chance
+                outcome = await _outcome(part, entry, baseline, run, measure=measure)
         except HostsUnavailable as error:
             prepared.by_tool = str(error)
             raise ByTheTool(prepared.by_tool) from error
         covered_by = tuple(dict.fromkeys(case.name for case in cases)) if entry.covered_by else None
         result = evolve(_result(mutant, entry, run, outcome), covered_by=covered_by, reusable=reusable)
+        if result.status is Status.SURVIVED and not entry.pending:
+            result = evolve(entry.result, mutant=mutant, reusable=reusable)
         late = outcome.timed_out and not outcome.computed
         return HostVerdict(mutant, result, late or outcome.fault is not None, baseline.failing)
 
@@ -166,7 +171,7 @@ class ByTheTool(Exception):
 def _known(prepared: Prepared, mutant: Mutant) -> Result | None:
     """The result of a mutant that needs no test."""
     found = prepared.entry(mutant)
-    return None if found is None or found[1].pending else evolve(found[1].result, mutant=mutant)
+    return None if found is None or found[0].is_tested(found[1]) else evolve(found[1].result, mutant=mutant)
 
 
 async def _outcome(

@@ -12,8 +12,9 @@ from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, Outcome
 from msp_bridge.adapters.stryker_net.sdk import ORIGINAL
 from support.adapters import discovered, project_at
 from support.cancelling import cancelled
+from support.files import written
 from support.killed_bridges import killed_bridge, unlocked
-from support.net_projects import REAL, SUMS, XUNIT, everything, laid_out
+from support.net_projects import PROGRAM, REAL, STARTING, SUMS, XUNIT, everything, laid_out
 from support.net_trees import adapter_on, kill, of, outcomes, results_of
 
 from msp_bridge.adapter import ToolError
@@ -140,6 +141,19 @@ async def test_no_mutant_is_started_while_the_next_result_is_not_awaited(
             await anext(results)
             await asyncio.sleep(3)  # some mutants' time
             assert 1 <= len(started) <= 2
+
+
+async def test_mutants_of_programs_that_tests_start_have_verdicts(tmp_path: Path) -> None:
+    root = written(laid_out(tmp_path / "project", {"Sums": SUMS}, {"xunit": STARTING}), PROGRAM)
+    tests = root / "tests/xunit.Tests/xunit.Tests.csproj"
+    reference = '<ProjectReference Include="../../src/Calc/Calc.csproj" />'
+    tests.write_text(tests.read_text().replace(reference, reference + reference.replace("Calc", "Tool")))
+    async with adapter_on(root, jobs=2) as adapter:
+        mutants = await discovered(adapter, "src/Calc/Sums.cs")
+        results = await results_of(adapter, [of(mutants, replacement) for replacement in ("a - b", "a + 1")])
+    found = {result.mutant.replacement: result for result in results}
+    assert (found["a - b"].status.value, found["a - b"].killed_by) == ("Killed", ("StartingTests.Adds",))
+    assert found["a + 1"].status_reason == "Not covered by any test."
 
 
 async def test_the_testing_platform_needs_a_setting_and_works_with_it(tmp_path: Path) -> None:

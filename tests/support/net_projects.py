@@ -115,6 +115,24 @@ public class SumsTests {
     [Fact] public void Names() => Assert.NotNull(Sums.Name(true));
 }
 """
+STARTING = """using System; using System.Diagnostics; using Xunit; using Calc;
+public class StartingTests {
+    [Fact] public void Names() => Assert.NotNull(Sums.Name(true));
+    [Fact] public void Adds() {
+        var start = new ProcessStartInfo("dotnet", AppContext.BaseDirectory + "Tool.dll") { RedirectStandardOutput = true };
+        using var process = Process.Start(start);
+        Assert.Equal("7", process.StandardOutput.ReadToEnd().Trim());
+    }
+}
+"""
+PROGRAM = {
+    "src/Tool/Tool.csproj": '<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFramework>net10.0</TargetFramework>'
+    '<OutputType>Exe</OutputType></PropertyGroup><ItemGroup><ProjectReference Include="../Calc/Calc.csproj" />'
+    "</ItemGroup></Project>",
+    "src/Tool/Program.cs": "System.Console.WriteLine(Calc.Sums.Add(5, 2));\n",
+    "Calc.slnx": '<Solution><Project Path="src/Calc/Calc.csproj" /><Project Path="src/Tool/Tool.csproj" />'
+    '<Project Path="tests/xunit.Tests/xunit.Tests.csproj" /></Solution>',
+}
 NUNIT = """using Calc; using NUnit.Framework;
 public class EndlessTests {
     [Test] public void Deep() => Assert.That(Endless.Depth(3), Is.EqualTo(3));
