@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
-HOOKS = """import sys
+HOOKS = """import pathlib
+import sys
 count = []
 sys.addaudithook(lambda event, _: count.append(event) if event == "sys.addaudithook" else None)
 from msp_bridge.python_engine.programs.code_runs import CodeRuns
@@ -15,11 +17,11 @@ if monitoring is not None:
     monitoring.free_tool_id(4)
 CodeRuns(lambda name: False)
 functions = LiveFunctions(frozenset())
-TestCoverage().measure(lines_of(functions, (), None), (), ())
+TestCoverage().measure(lines_of(functions, (), None), (), (), (), pathlib.Path(sys.argv[1]))
 print(len(count))
 """
 
 
-def test_all_that_is_noted_while_tests_are_measured_takes_one_hook() -> None:
-    run = subprocess.run([sys.executable, "-c", HOOKS], capture_output=True, text=True, check=True)
+def test_all_that_is_noted_while_tests_are_measured_takes_one_hook(tmp_path: Path) -> None:
+    run = subprocess.run([sys.executable, "-c", HOOKS, tmp_path], capture_output=True, text=True, check=True)
     assert run.stdout == "1\n"

@@ -129,6 +129,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     "dialects/test_mtp.py": ("test_a_client_written_from", "test_the_client_that_drives_dotnet"),
     "dialects/test_test_runner.py": ("test_a_client_written_from",),
     "python_engine/test_made_files.py": ("test_it_is_there_after_an_edit",),
+    "python_engine/test_started_processes.py": ("test_a_mutant_is_tested", "test_after_an_edit"),
     "reports/test_html.py": ("test_a_browser_shows",),
     "reports/test_live.py": ("test_a_browser_shows",),
     "reports/test_phases.py": ("test_the_python_engine_says",),
@@ -300,6 +301,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "python_engine/test_engine.py": tuple(
         f"is_refused_by_its_path[{way}]" for way in ("PYTHONPATH", "conftest.py", "pythonpath")
     ),
+    "python_engine/test_started_processes.py": ("the next one]",),  # `test_kept.py` has the rule
     "python_engine/test_early_jobs.py": ("none_is_used[a process that is waited for]",),
     # The same client through another transport.
     "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),

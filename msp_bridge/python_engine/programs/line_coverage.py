@@ -17,8 +17,9 @@ so no namespace shows it.
 Beside the lines stands the number `TEXT` for each file that the test reads, and each directory that it lists
 (`text_reads`).
 
-What nobody sees: code in processes that a test starts, and in functions that trace (`unseen_calls`). So such a test
-runs the line `TEXT` of `PROCESSES`, which is no file, and is a candidate for every mutant.
+What nobody sees: code in processes that a test starts, unless they tell it (`started_processes`), and in functions that
+trace (`unseen_calls`). So such a test runs the line `TEXT` of `PROCESSES`, which is no file, and is a candidate for
+every mutant.
 Files that are imported by the tests themselves are noted from their import on (`late_imports`). What a fixture of a
 wider scope runs counts for every test that uses it, not only for the first.
 """
@@ -26,13 +27,12 @@ wider scope runs counts for every test that uses it, not only for the first.
 from __future__ import annotations
 
 import ast
-import os
-import sys
 import types
 import warnings
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,15 +41,12 @@ from .file_edit import normal_text
 from .imports import TOOL, monitoring
 from .late_imports import LateImports, Line, Lines
 from .live_code import FUNCTION, LiveFunctions, all_nested, in_pairs
-from .own_paths import PATHS
-from .process_starts import PROCESSES, note_starts
+from .process_starts import PROCESSES, ConcernedStarts, note_starts
+from .started_processes import POPEN, StartedProcesses
 from .text_reads import TEXT, TextReads
 from .unseen_calls import note_unseen_calls
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-SHELLS = {"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "tcsh", "zsh"}
-# Of other programs, which their arguments need not show.
-RUNNERS = SHELLS | {"gmake", "hatch", "just", "make", "nox", "npm", "npx", "pdm", "pipenv", "poetry", "tox", "uv"}
 SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that notes a hit
 
 
@@ -193,66 +190,31 @@ def _probe(node: ast.stmt | ast.expr, filename: str) -> ast.expr:
     return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
-def _watch_processes(roots: Sequence[str], note: Callable[[], None]) -> None:
-    """Call `note` whenever a process is started that may run the project's code or read it; `roots`: its names.
-
-    These are forks, Python, its programs, shells and other `RUNNERS`, and what gets the name of one of these, or a path
-    of the project. multiprocessing starts processes past the audit events, and lets a server that it started before
-    fork them.
-    """
-    real = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
-
-    def concerns(event: str, arguments: tuple[Any, ...]) -> bool:
-        if event != "subprocess.Popen":
-            return True
-        executable, argv, cwd, *_ = arguments
-        words = [executable, *argv] if isinstance(argv, (list, tuple)) else [executable, argv]
-        names = [os.fsdecode(word) for word in words if isinstance(word, (str, bytes, os.PathLike))]
-        paths = [*(name for name in names[:2] if os.sep in name), *names[2:]]
-        return _may_run_python(names) or any(_leads_to(real, os.fsdecode(cwd or ""), path) for path in paths)
-
-    note_starts(note, concerns)
-
-
-def _leads_to(roots: tuple[str, ...], directory: str, argument: str) -> bool:
-    path = argument.rpartition("=")[2]  # of an option
-    try:
-        real = PATHS.realpath(PATHS.join(directory, path))
-    except ValueError:  # an argument that the kernel refuses
-        return False
-    return bool(path) and PATHS.join(real, "").startswith(roots) and PATHS.exists(real)
-
-
-def _may_run_python(names: Sequence[str]) -> bool:
-    own = PATHS.dirname(sys.executable)
-    return not RUNNERS.isdisjoint(map(PATHS.basename, names)) or any(
-        "python" in PATHS.basename(name)
-        or name.startswith(own + os.sep)
-        or name == "-c"
-        or (name and os.sep not in name and PATHS.exists(PATHS.join(own, name)))
-        for name in names
-    )
-
-
 class TestCoverage:
     """A pytest plugin: what each test runs, with what the fixtures that it uses have run."""
 
     def __init__(self) -> None:
         self._lines: Lines | None = None
         self._late: LateImports | None = None
+        self._started: StartedProcesses | None = None
         self._fixtures: dict[int, set[Line]] = {}
 
-    def measure(self, lines: Lines, filenames: Collection[str], roots: Sequence[str]) -> None:
-        """From now on, in this process, also of the files `filenames` that are imported later.
+    def measure(
+        self, lines: Lines, filenames: Collection[str], loaded: Collection[str], roots: Sequence[str], scratch: Path
+    ) -> None:
+        """From now on, in this process, also of the files `filenames` that were not `loaded`.
 
-        What is read below `roots` is noted by its path there.
+        What is read below `roots` is noted by its path there. `scratch` is a directory of this process.
         """
 
         def note(path: str = PROCESSES) -> None:
             lines.hits.add((path, TEXT))
 
         self._lines = lines
-        _watch_processes(roots, note)
+        starts = ConcernedStarts(roots)
+        started = self._started = StartedProcesses(scratch / "started", starts, filenames, loaded)
+        note_starts(note, lambda event, arguments: event != POPEN or started.concerns(arguments))
+        started.begin()
         self._late = LateImports(lines, filenames, note)
         TextReads(*roots, note=note, hide=note).begin()
         lines.begin()
@@ -268,8 +230,9 @@ class TestCoverage:
         try:
             return (yield)
         finally:
-            self._fixtures.setdefault(id(fixturedef), set()).update(self._lines.hits)
-            self._lines.hits.update(before)
+            ran = self._taken(self._lines)
+            self._fixtures.setdefault(id(fixturedef), set()).update(ran)
+            self._lines.hits.update(before, ran)
 
     def of(self, item: Any) -> set[Line]:
         """The lines that `item`, which has just run, has run."""
@@ -280,9 +243,14 @@ class TestCoverage:
             found.update(*(self._fixtures.get(id(definition), ()) for definition in definitions))
         return found
 
+    @property
+    def late(self) -> set[str]:
+        """The names of files that processes have imported which tests have started, and nothing before."""
+        return self._started.late if self._started is not None else set()
+
     def _taken(self, lines: Lines) -> set[Line]:
         """The lines that were noted since the last call."""
-        taken = set(lines.hits)
+        taken = set(lines.hits) | (self._started.lines() if self._started is not None else set())
         lines.hits.clear()
         lines.again()
         return taken

@@ -205,7 +205,7 @@ class Live:
         if alone and self.dependencies is not None:
             self.dependencies.renew()  # a process that was forked ahead of the first measurement has read the sources
         roots = (self._plan.place, self._world.root)
-        self._tests.coverage.measure(lines, self._plan.filenames, roots)
+        self._tests.coverage.measure(lines, self._plan.filenames, self._loaded, roots, job.scratch)
         test, whole, piece, began = -1, MeasuredTests(), MeasuredTests(), Clock.perf_counter()
         before = descendants.waited_seconds()
         due = began if message.get("pieces") else math.inf
@@ -243,7 +243,7 @@ class Live:
         by_path: dict[str, dict[int, str]] = {}
         for (filename, number), mask in tests.lines.items():
             by_path.setdefault(names.get(filename, filename), {})[number] = hex(mask)
-        late = loaded_files(frozenset(self._plan.filenames)) - self._loaded
+        late = (loaded_files(frozenset(self._plan.filenames)) | self._tests.coverage.late) - self._loaded
         return {
             "durations": tests.durations,
             "lines": by_path,

@@ -216,3 +216,17 @@ class Options(TypedDict):
     home: str  # a private directory
     jobs: int
     isolation: Sequence[str] | None  # parts of the world to try; None: all
+
+
+class Told(TypedDict):
+    """For a Python process that a test starts; of types that `marshal` knows."""
+
+    file: str  # in which it writes what it has run
+    pythonpath: str | None  # the variable, without us
+    roots: tuple[str, ...]  # real names of the project, which end with `/`
+    tool: int  # of sys.monitoring
+    counter: tuple[int, int, int] | None  # of runs, in a code object: offset, size, and value before any
+    code: set[str]  # audit events, the last argument of which may be code
+    lists: set[str]  # that list a directory
+    hiding: set[str]  # after which something may run unseen
+    modules: tuple[str, ...]  # likewise: what begins the names of modules that are imported

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .audit_events import listen
+from .own_paths import PATHS
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 PROCESSES = "<processes>"  # stands among the files: a test that has read it has run what nobody sees, such as a process
 PROCESS = "multiprocessing.process"
 WAYS = "multiprocessing.popen_"
+SHELLS = {"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "tcsh", "zsh"}
+# Of other programs, which their arguments need not show.
+RUNNERS = SHELLS | {"gmake", "hatch", "just", "make", "nox", "npm", "npx", "pdm", "pipenv", "poetry", "tox", "uv"}
 INTERPRETERS = "_interpreters"  # from Python 3.13, which has no event for a new one
 STARTS = {  # audit events; an interpreter in this process, too, imports all anew, unseen
     "cpython.PyInterpreterState_New",
@@ -87,3 +91,44 @@ def _watch(note: Callable[[], None]) -> None:
         start(process)
 
     base.start = started  # type: ignore[assignment,method-assign]
+
+
+class ConcernedStarts:
+    """Which programs may run the project's code or read it; `roots`: its names.
+
+    These are Python, its programs, shells and other `RUNNERS`, and what gets the name of one of these, or a path of the
+    project.
+    """
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self.roots = tuple(sorted({os.path.join(os.path.realpath(root), "") for root in roots}))
+
+    def concerns(self, directory: str, names: Sequence[str]) -> bool:
+        """Whether a program that is started in `directory` may: `names` is the program, and its arguments."""
+        paths = [*(name for name in names[:2] if os.sep in name), *names[2:]]
+        return _may_run_python(names) or any(self._leads_there(directory, path) for path in paths)
+
+    def _leads_there(self, directory: str, argument: str) -> bool:
+        path = argument.rpartition("=")[2]  # of an option
+        try:
+            real = PATHS.realpath(PATHS.join(directory, path))
+        except ValueError:  # an argument that the kernel refuses
+            return False
+        return bool(path) and PATHS.join(real, "").startswith(self.roots) and PATHS.exists(real)
+
+
+def names_of(executable: object, arguments: object) -> list[str]:
+    """The program that `subprocess.Popen` starts, and its arguments, as the audit event has them."""
+    words = [executable, *arguments] if isinstance(arguments, (list, tuple)) else [executable, arguments]
+    return [os.fsdecode(word) for word in words if isinstance(word, (str, bytes, os.PathLike))]
+
+
+def _may_run_python(names: Sequence[str]) -> bool:
+    own = PATHS.dirname(sys.executable)
+    return not RUNNERS.isdisjoint(map(PATHS.basename, names)) or any(
+        "python" in PATHS.basename(name)
+        or name.startswith(own + os.sep)
+        or name == "-c"
+        or (name and os.sep not in name and PATHS.exists(PATHS.join(own, name)))
+        for name in names
+    )
