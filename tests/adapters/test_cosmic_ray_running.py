@@ -154,6 +154,7 @@ async def test_isolated_tests_that_import_by_the_users_path_test_the_copy(lastin
     assert {result.status for result in await all_results(root)} == {KILLED}
 
 
+@pytest.mark.usefixtures("portable")
 async def test_tests_that_fail_without_a_mutant_end_in_an_error_that_names_them(tmp_path: Path) -> None:
     root = with_command(copied("cr_flat", tmp_path), AS_COMMAND)
     (root / "tests/test_red.py").write_text("def test_red():\n    assert 1 == 2, 'it is red'\n")
@@ -212,6 +213,7 @@ TEST_NOTHING = {
 }
 
 
+@pytest.mark.usefixtures("portable")
 async def test_a_test_command_that_tests_nothing_is_an_error(tmp_path: Path) -> None:
     root = plain(tmp_path / "project", "x = 1\n", "", timeout=5)
     text = (root / "cosmic-ray.toml").read_text()

@@ -239,6 +239,7 @@ async def test_a_suite_that_fails_since_an_edit_is_the_same_error(tmp_path):
             await trial.test()
 
 
+@pytest.mark.usefixtures("portable")
 async def test_a_suite_that_says_nothing_of_mutants_is_one_clear_error(tmp_path, caplog, every_case):
     caplog.set_level("INFO")
     async with Trial.of({**PLUS, "tests/test_m.py": b""}, tmp_path) as trial:

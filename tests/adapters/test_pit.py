@@ -216,6 +216,7 @@ async def test_the_error_that_ends_a_test_is_known_to_the_user(shop: Pit) -> Non
     assert answer["error"].startswith("java.lang.ClassNotFoundException: example.stock.RatesTest (at java.")
 
 
+@pytest.mark.usefixtures("portable")
 async def test_a_red_suite_is_named(tmp_path: Path, pit_tools: Path) -> None:
     test = smallest(tmp_path) / "src/test/java/f/FTest.java"
     test.write_text(test.read_text("utf-8").replace("assertEquals(2,", "assertEquals(9,"), "utf-8")

@@ -126,23 +126,19 @@ async def test_exactly_those_are_run_that_are_as_they_were_discovered_and_not_ig
         assert [result.mutant for result in await results_of(adapter, [*edited, empty])] == [empty]
 
 
-async def test_a_configuration_is_read_anew_when_what_it_imports_has_changed(tmp_path: Path) -> None:
-    root = copied("js_vitest", tmp_path)
-    imported = root / "mutate.mjs"
-    async with adapter_on(root) as adapter:
-        assert {mutant.path for mutant in await discovered(adapter)} == {"src/range.ts"}
-        imported.write_text("export const mutate = ['mutate.mjs'];\n")
-        assert {mutant.path for mutant in await discovered(adapter)} == {"mutate.mjs"}
-
-
-async def test_a_configuration_is_read_anew_when_what_it_reads_has_changed(tmp_path: Path) -> None:
+async def test_a_configuration_is_read_anew_when_what_it_imports_or_reads_has_changed(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     options = (root / "stryker.config.json").rename(root / "options.json")
+    imported = root / "mutate.mjs"
+    imported.write_text("export const mutate = ['lib/*.js'];\n")
     (root / "stryker.config.mjs").write_text(
-        "import { readFileSync } from 'node:fs';\nexport default JSON.parse(readFileSync('options.json', 'utf-8'));\n"
+        "import { readFileSync } from 'node:fs';\nimport { mutate } from './mutate.mjs';\n"
+        "export default { mutate, ...JSON.parse(readFileSync('options.json', 'utf-8')) };\n"
     )
     async with adapter_on(root) as adapter:
         assert {mutant.path for mutant in await discovered(adapter)} == {"lib/price.js", "lib/unicode.js"}
+        imported.write_text("export const mutate = ['mutate.mjs'];\n")
+        assert {mutant.path for mutant in await discovered(adapter)} == {"mutate.mjs"}
         options.write_text(options.read_text().replace("{", '{ "mutate": ["lib/price.js"],', 1))
         assert {mutant.path for mutant in await discovered(adapter)} == {"lib/price.js"}
 

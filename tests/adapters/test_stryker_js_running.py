@@ -74,20 +74,35 @@ def check_results(results: dict[Mutant, Result]) -> None:
     assert ignored.status_reason == "only for show"
 
 
-async def test_tests_have_their_names_where_ids_are_something_else_and_no_test_is_no_coverage(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("portable")
+async def test_tests_of_vitest_have_their_names_no_test_is_no_coverage_and_a_file_that_can_not_be_loaded_fails(
+    tmp_path: Path,
+) -> None:
+    """StrykerJS alone says that a mutant of such a file survives, and that a project with such a file has no tests."""
     root = copied("js_vitest", tmp_path)
+    (root / "mutate.mjs").write_text("export const mutate = ['src/*.{js,ts}', '!src/*.test.ts'];\n")
     (root / "src/new.ts").write_text("export const double = (a: number) => a + a;\n")
+    (root / "src/names.js").write_text('const names = ["a"];\nif (names.length < 1) throw new Error("no names");\n')
+    spec = root / "src/names.test.ts"
+    spec.write_text('import { test } from "vitest";\nimport "./names.js";\ntest("loads", () => {});\n')
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "{}"])
+        [empty] = [mutant for mutant in mutants if mutant.replacement == "[]"]
+        [block] = [mutant for mutant in at_line(mutants, "src/range.ts", 6) if mutant.replacement == "{}"]
         new = [mutant for mutant in mutants if mutant.path == "src/new.ts"]
+        results = {result.mutant: result for result in await results_of(adapter, [block, empty])}
         uncovered = await results_of(adapter, new)
-    assert result.killed_by == result.covered_by == ("the start is in it, the end is not",)
-    assert not (CORE9 / ".vite").exists()
+        (root / "src/range.test.ts").unlink()
+        spec.write_text('import "./names.js";\nimport "./nowhere.js";\n')
+        with pytest.raises(BaselineError, match="nowhere"):
+            await results_of(adapter, [empty])
+    assert results[block].killed_by == results[block].covered_by == ("the start is in it, the end is not",)
+    assert (results[empty].status, results[empty].status_reason) == (Status.KILLED, "no names")
     assert [result.mutant for result in uncovered] == new != []
     assert {(result.status, result.status_reason) for result in uncovered} == {
         (Status.NO_COVERAGE, "no test imports its file")
     }
+    assert not (CORE9 / ".vite").exists()
 
 
 @BOTH
@@ -100,7 +115,7 @@ async def test_while_nobody_asks_no_mutant_starts_newer_requests_are_answered_an
         '{"mutate": ["src/*.js"], "commandRunner": {"command": "node check.js"}, "timeoutMS": 2000, "timeoutFactor": 2}'
     )
     async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
+        mutants = (every := await discovered(adapter))[:4]
         async with contextlib.aclosing(adapter.test(mutants)) as older:
             first = await anext(older)
             await asyncio.sleep(4)  # longer than a mutant may take
@@ -108,7 +123,7 @@ async def test_while_nobody_asks_no_mutant_starts_newer_requests_are_answered_an
             assert len(await results_of(adapter, mutants[:2])) == 2
             assert len(starts.read_text().splitlines()) == 5
             (root / "src/more.js").write_text("exports.more = 1 + 1;\n")
-            assert len(await discovered(adapter)) == len(mutants) + 1
+            assert len(await discovered(adapter)) == len(every) + 1
             (root / "src/more.js").unlink()
             rest = [result async for result in older]
     assert len(rest) == len(mutants) - 1
@@ -159,12 +174,10 @@ async def test_a_mutant_that_is_late_once_is_tested_again_and_one_that_is_late_t
     (root / "test/pause.spec.js").write_text(PAUSES)
     configure(root, timeoutMS=1000)
     async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter, "lib/pause.js")
-        results = [
-            *await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "n - 0"]),
-            *await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "n >= 1"]),
-        ]
-    assert [result.status for result in results] == [Status.SURVIVED, Status.TIMEOUT]
+        mutants = [m for m in await discovered(adapter, "lib/pause.js") if m.replacement in ("n - 0", "n >= 1")]
+        results = await results_of(adapter, mutants)
+    found = {result.mutant.replacement: result.status for result in results}
+    assert found == {"n - 0": Status.SURVIVED, "n >= 1": Status.TIMEOUT}
 
 
 async def test_a_survivor_is_tested_again_that_is_late_with_the_tests_that_share_its_process(tmp_path: Path) -> None:
@@ -219,7 +232,7 @@ async def test_stryker_that_is_killed_in_a_run_is_started_again_once(
 ) -> None:
     root = copied("js_command", tmp_path, modules)
     async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
+        mutants = (await discovered(adapter))[:3]
         async with contextlib.aclosing(adapter.test(mutants)) as results:
             tested = [(await anext(results)).mutant]
             (main,) = stryker_mains()
@@ -240,23 +253,6 @@ async def test_version_10_runs_on_the_node_that_the_setting_names(tmp_path: Path
         mutants = await discovered(adapter)
         results: list[Result] = await results_of(adapter, at_line(mutants, "lib/price.js", 8))
     assert [result.status for result in results] == [Status.KILLED]
-
-
-async def test_a_file_of_tests_that_vitest_can_not_load_fails(tmp_path: Path) -> None:
-    """StrykerJS alone says that such a mutant survives, and that a project with such a file has no tests."""
-    root = copied("js_vitest", tmp_path)
-    (root / "stryker.conf.mjs").unlink()
-    (root / "stryker.conf.json").write_text('{ "testRunner": "vitest", "mutate": ["src/names.js"] }')
-    (root / "src/names.js").write_text('const names = ["a"];\nif (names.length < 1) throw new Error("no names");\n')
-    spec = root / "src/names.test.ts"
-    spec.write_text('import { test } from "vitest";\nimport "./names.js";\ntest("loads", () => {});\n')
-    async with adapter_on(root) as adapter:
-        empty = [mutant for mutant in await discovered(adapter) if mutant.replacement == "[]"]
-        [result] = await results_of(adapter, empty)
-        assert (result.status, result.status_reason) == (Status.KILLED, "no names")
-        spec.write_text('import "./names.js";\nimport "./nowhere.js";\n')
-        with pytest.raises(BaselineError, match="nowhere"):
-            await results_of(adapter, empty)
 
 
 async def test_vitest_finds_a_set_up_file_in_a_package_for_tests_in_a_browsers_environment(tmp_path: Path) -> None:

@@ -267,7 +267,10 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "faults/test_odd_trees.py": ("stryker-js]", "test_ten_thousand_files"),
     "cluster/test_networks.py": ("test_a_slow_network",),
     # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
-    "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
+    "python_engine/test_mutant_limits.py": (
+        "test_a_mutant_that_uses_up",
+        "stands_still[in a conftest.py]",  # earlier than in a test
+    ),
     # `test_init.py` and `test_diagnosis.py` have what the commands make of each tool, the adapters' tests a doctor of it.
     "real/test_polyglot.py": ("test_the_commands_that_set_a_project_up_know_every_tool",),
     # The same commands as in Python's tutorial, with another tool, of which `test_polyglot.py` has a session.
@@ -290,6 +293,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # Of programs that run others, a shell is one.
     "python_engine/test_no_coverage.py": (
         "the next one]",
+        "had_computed_for_it[delete-",
         "[forkserver]",
         "[by a file of make]",
         "[by another program]",
@@ -339,7 +343,11 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     ),
     "adapters/test_stryker_net_real.py": (),
     # More similar ways to go on with what is open.
-    "adapters/test_stryker_js_process_state.py": ("[command line]", "reaches_no_later_request"),
+    "adapters/test_stryker_js_process_state.py": (
+        "[command line]",
+        "reaches_no_later_request",
+        "decide_together[js_mocha",  # Vitest has one process more between StrykerJS and the tests
+    ),
     "adapters/test_stryker_js_open_run.py": (
         "test_no_time_at_all_lets_nothing_stay",
         "test_of_several_runs_that_are_open",
