@@ -22,11 +22,6 @@ def test_add():
 """
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # plug-ins that no test here needs take a second to load
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     written(tmp_path / "project", {"calc.py": CALC, "test_calc.py": TESTS})
@@ -154,7 +149,7 @@ async def test_beside_an_empty_home_directory_tools_find_what_they_keep_in_the_u
 async def test_tests_that_fail_without_a_mutant_are_no_oracle(root: Path) -> None:
     written(root, {"test_red.py": "def test_red():\n    assert not 'red'\n"})
     with pytest.raises(BaselineError) as caught:
-        await Oracle.of(root, pytest_command(sys.executable))
+        await Oracle.of(root, pytest_command(sys.executable), isolated=False)
     assert "a test failed" in caught.value.problem
     assert "not 'red'" in caught.value.first_failure
 

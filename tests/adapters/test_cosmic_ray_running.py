@@ -60,10 +60,7 @@ async def test_a_restart_begins_when_mutants_are_listed_after_an_edit(
         assert result.mutant == mutants[0]
 
 
-async def test_the_statuses_are_those_of_exec_by_the_engine_and_by_a_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # it starts twice as fast
+async def test_the_statuses_are_those_of_exec_by_the_engine_and_by_a_command(tmp_path: Path) -> None:
     root = copied("cr_flat", tmp_path)
     core = root / "calc" / "core.py"
     core.write_text(core.read_text().replace("        n = n - 1\n", f"        n = n - 1\n        {WAITS}\n"))
@@ -225,10 +222,7 @@ async def test_a_test_command_that_tests_nothing_is_an_error(tmp_path: Path) -> 
                 await results_of(adapter, mutants)
 
 
-async def test_pytest_that_ignores_pythonpath_runs_without_the_plugin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+async def test_pytest_that_ignores_pythonpath_runs_without_the_plugin(tmp_path: Path) -> None:
     tests = "import os, sys; sys.path.insert(0, os.getcwd())\nimport m\ndef test(): assert m.x == 1\n"
     command = "python -I -m pytest -q -p no:cacheprovider tests.py"
     root = plain(tmp_path / "project", "x = 1\n", tests, command=command)

@@ -131,7 +131,7 @@ async def test_a_package_that_is_asked_for_above_is_installed_there(tmp_path: Pa
 
 
 async def test_a_broken_package_json_is_named_with_the_place(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
+    root = scripted(tmp_path, SERVER)
     before = (root / "package.json").read_text()
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)

@@ -41,9 +41,6 @@ def truths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(autouse=True)
 def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
-    )  # plug-ins that no project here needs take a second to load
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
 

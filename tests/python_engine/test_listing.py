@@ -1,7 +1,6 @@
 """What is collected is what pytest collects, though directories are listed without data files."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,8 +79,7 @@ def project(tmp_path: Path) -> Path:
 def collected(project: Path, *arguments: list[str]) -> list[tuple[list[str], list[str]]]:
     """What is collected with each list of arguments, by us and by pytest; data files are looked at by pytest alone."""
     command = [sys.executable, "-W", "ignore", "-c", COLLECT, json.dumps(arguments)]
-    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=300, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) == 2 * len(arguments), done.stdout + done.stderr
     assert [] not in [found for found, _ in lines]

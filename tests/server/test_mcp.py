@@ -74,7 +74,7 @@ async def agent(root: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> A
         command=sys.executable,
         args=["-m", "msp_bridge", "serve", "mcp", *options],
         cwd=str(root),
-        env={"MSP_BRIDGE_CACHE": str(root.parent / "cache")},
+        env={"MSP_BRIDGE_CACHE": str(root.parent / "cache"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
     with anyio.fail_after(WAIT_S * 5):
         async with Client(stdio_client(server)) as client:
@@ -192,14 +192,13 @@ async def test_every_tool_answers_by_its_schema_and_touches_nothing(
 
 
 async def test_a_project_that_can_not_be_tested_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "empty").mkdir()
-    async with agent(tmp_path / "empty", monkeypatch, "--root", ".") as at:
+    (root := tmp_path / "project").mkdir()
+    async with agent(root, monkeypatch, "--root", ".") as at:
         refused = await at.refused("test_mutants")
         assert "no mutation testing tool is set up" in refused
         assert "What to do: `msp-bridge doctor`" in refused
-    root = project(tmp_path / "red")
-    (root / "tests" / "test_red.py").write_text("from pkg.a import gone\n")
-    async with agent(root, monkeypatch) as at:
+        project(root)
+        (root / "tests" / "test_red.py").write_text("from pkg.a import gone\n")
         assert "cannot import name 'gone'" in await at.refused("test_mutants")
 
 
