@@ -49,6 +49,12 @@ def is_known() -> bool:
     return not before and has_run(code)
 
 
+def counter_of_code() -> tuple[int, int, int]:
+    """The counter in a code object of this Python: offset, size, and value before any run; only where `is_known`."""
+    offset, kind, fresh = COUNTERS[sys.version_info[:2]]
+    return offset, ctypes.sizeof(kind), fresh
+
+
 class CodeRuns:
     """Notes which code of some files runs in this process, and keeps it alive. There is one at most."""
 

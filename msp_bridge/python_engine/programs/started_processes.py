@@ -8,8 +8,8 @@ start Python in each, and a survivor then takes as long as all of them.
 In the measuring process `subprocess.Popen` gives each Python that it starts, the interpreter of the tests itself or a
 script that names it, two variables more. They have it run `started` first, which notes what runs, and writes that into
 a file at its end. When the test, or the fixture that has started it, has ended, the file is read. Then the functions
-count as run by the test, with all their lines. A file that nothing has imported before counts
-like one that the test imports itself (`late_imports`).
+count as run by the test, with all their lines. A file that nothing has imported before counts like one that the test
+imports itself (`late_imports`).
 
 Where there is no file, or not that of this process, anything may have run: it still runs, was killed, or an option
 (`-S`, `-I`) or its environment has left `started` out. So it may if it has started a program that may run or read the
@@ -20,23 +20,23 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import ctypes
 import inspect
 import itertools
 import marshal
 import os
-import shutil
 import subprocess
 import sys
 import threading
 import types
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
+from io import FileIO  # not `open`, nor `shutil.which`, which a test may have replaced: see channel.py
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from . import started
-from .code_runs import COUNTERS, GIVING, is_known
+from .code_runs import GIVING, counter_of_code, is_known
 from .dependencies import TOOL
 from .file_edit import normal_text
 from .imports import monitoring
@@ -120,16 +120,12 @@ class StartedProcesses:
         return {**old, "PYTHONPATH": paths, started.VARIABLE: marshal.dumps(told).hex()}
 
     def _told(self, file: str, pythonpath: str | None) -> Told:
-        counter = None
-        if monitoring is None:
-            offset, kind, fresh = COUNTERS[sys.version_info[:2]]
-            counter = offset, ctypes.sizeof(kind), fresh
         return {
             "file": file,
             "pythonpath": pythonpath,
             "roots": self._starts.roots,
             "tool": TOOL,
-            "counter": counter,
+            "counter": counter_of_code() if monitoring is None else None,
             "code": GIVING,
             "lists": LISTS,
             "hiding": STARTS - {POPEN} | (set() if monitoring is None else SETTERS),
@@ -148,13 +144,13 @@ class StartedProcesses:
         ):
             return False
         path = os.fsdecode(environment.get("PATH", os.defpath))
-        name = names[0] if os.sep in names[0] else shutil.which(names[0], path=path) or ""
+        name = names[0] if os.sep in names[0] else which(names[0], path=path) or ""
         return bool(name) and self._runs_python(PATHS.join(os.fsdecode(given.get("cwd") or os.curdir), name))
 
     def _runs_python(self, program: str) -> bool:
         if PATHS.realpath(program) == self._python:
             return True
-        with contextlib.suppress(OSError), open(program, "rb") as file:
+        with contextlib.suppress(OSError), FileIO(program) as file:
             line = file.read(SHEBANG).partition(b"\n")[0]
             words = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
             return len(words) == 1 and PATHS.realpath(words[0]) == self._python
@@ -162,8 +158,9 @@ class StartedProcesses:
 
     def _lines_of(self, file: str, pid: int) -> set[Line]:
         try:
-            with open(file, encoding="utf-8", errors="surrogateescape") as told:
-                its_pid, functions, texts, starts, hidden = ast.literal_eval(told.read())
+            with FileIO(file) as told:
+                text = told.readall().decode("utf-8", "surrogateescape")
+            its_pid, functions, texts, starts, hidden = ast.literal_eval(text)
             if hidden or its_pid != pid or any(self._starts.concerns(where, names) for where, *names in starts):
                 return {NOBODY_KNOWS}
             found = {(self._path(name), TEXT) for name in texts}
