@@ -72,7 +72,9 @@ ABOVE = {
     **dict.fromkeys(("nuget.config", "NuGet.config", "NuGet.Config", *MANIFESTS), ""),
 }
 SHIM = "#!/bin/sh\nexit 0\n"
-STARTS_PROGRAMS = re.compile(rb"(?:System\.Diagnostics\.Process|CliWrap|MedallionShell|SimpleExec)\0")  # assemblies
+STARTERS = re.compile(rb"(?:CliWrap|MedallionShell|SimpleExec)\0")  # assemblies that start programs for others
+PROCESSES = b"System.Diagnostics.Process\0"  # the assembly by which others do it themselves, and what they name then
+START = re.compile(rb"Start(?:Info)?\0")
 FRAMEWORK = re.compile(r"xunit|nunit|mstest|tunit|microsoft\.(net\.test\.sdk|testing\.platform)", re.IGNORECASE)
 
 
@@ -239,10 +241,9 @@ def what_is_above(source: Path) -> dict[str, bytes]:
 
 
 def starts_programs(assembly: Path) -> bool:
-    """Whether these tests do, or a project beside them that has no mutants: coverage does not have such programs."""
-    own = (file.with_suffix(".dll") for file in assembly.parent.glob("*.pdb"))  # packages come without
-    files = (file for file in own if file.is_file() and not os.path.exists(f"{file}{BACKUP}"))
-    return any(STARTS_PROGRAMS.search(file.read_bytes()) for file in {assembly, *files})
+    """Whether these tests do, by themselves or by a package: coverage does not have such programs."""
+    content = assembly.read_bytes()
+    return bool(STARTERS.search(content) or (PROCESSES in content and START.search(content)))
 
 
 def _tests_in(directory: Path) -> list[Path]:
