@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,10 @@ from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Status
 from msp_bridge.python_engine.programs import code_runs
+from msp_bridge.python_engine.programs.audit_events import listen
 from msp_bridge.python_engine.programs.late_imports import Line
 from msp_bridge.python_engine.programs.process_starts import ConcernedStarts
-from msp_bridge.python_engine.programs.started_processes import NOBODY_KNOWS, StartedProcesses
+from msp_bridge.python_engine.programs.started_processes import NOBODY_KNOWS, POPEN, StartedProcesses
 
 CALC = b"""def used(n):
     return n + 1
@@ -118,17 +119,29 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
+@pytest.fixture(scope="module")
+def listening() -> list[StartedProcesses]:
+    """What is told of starts: a hook stays for ever."""
+    processes: list[StartedProcesses] = []
+    listen({POPEN}, lambda _event, arguments: [each.concerns(arguments) for each in processes])
+    return processes
+
+
 @pytest.fixture
-def started(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartedProcesses:
+def started(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listening: list[StartedProcesses]
+) -> Iterator[StartedProcesses]:
     """Of the tests of the project, whose `calc.py` is loaded."""
     if sys.version_info < (3, 12) and not code_runs.is_known():
         pytest.skip("this build of Python does not say which code has run")
     monkeypatch.chdir(project)
-    monkeypatch.setattr(subprocess.Popen, "__init__", subprocess.Popen.__init__)  # is restored
+    monkeypatch.setattr(subprocess, "_fork_exec", subprocess._fork_exec)  # type: ignore[attr-defined] # is restored
     sources = [str(project / "pkg" / name) for name in ("calc.py", "__main__.py")]
     processes = StartedProcesses(tmp_path / "started", ConcernedStarts([str(project)]), sources, sources[:1])
     processes.begin()
-    return processes
+    listening[:] = [processes]
+    yield processes
+    listening.clear()
 
 
 def run(*words: str, **named: object) -> None:
@@ -159,6 +172,12 @@ def with_script(project: Path) -> None:
 
 
 CALL = "from pkg.calc import used; used(1)"
+IN_TURN = "import subprocess, sys; raise SystemExit(subprocess.run(sys.argv[1:]).returncode)"
+
+
+def between(depth: int) -> list[str]:
+    """Processes before another, each of which starts the next one."""
+    return [sys.executable, "-c", IN_TURN] * depth
 
 
 @pytest.mark.parametrize(
@@ -168,10 +187,21 @@ CALL = "from pkg.calc import used; used(1)"
         lambda project: run("-c", CALL, env={**os.environ, "PYTHONPATH": "elsewhere"}),
         lambda project: run("-c", f"import subprocess; subprocess.run(['true']); {CALL}"),
         lambda project: run("-c", f"{CALL}; raise SystemExit(0)"),
+        lambda project: run(*between(1)[1:], sys.executable, "-c", CALL),
+        lambda project: run(*between(2)[1:], sys.executable, "-c", CALL, env={}),
         lambda project: subprocess.Popen(args=(os.path.basename(sys.executable), "-c", CALL), env=WITH_PATH).wait(),
         with_script,
     ],
-    ids=["without variables", "PYTHONPATH", "with another program", "exit", "found in PATH", "script"],
+    ids=[
+        "without variables",
+        "PYTHONPATH",
+        "with another program",
+        "exit",
+        "in turn",
+        "in its turn",
+        "found in PATH",
+        "script",
+    ],
 )
 def test_it_is_told_however_python_is_started(
     started: StartedProcesses, project: Path, start: Callable[[Path], object]
@@ -193,14 +223,34 @@ WITH_PATH = {"PATH": os.path.dirname(sys.executable)}
         lambda: run("-c", f"{CALL}; import os; os._exit(0)"),
         lambda: run("-c", f"{CALL}; import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'pass'])"),
         lambda: run("-c", "import os; os.fork() or os._exit(0)"),
-        lambda: run("-c", "import subprocess, sys; subprocess.run([sys.executable, '-c', 'pass'])"),
+        lambda: run(*between(1)[1:], sys.executable, "-S", "-c", CALL),
+        lambda: run(*between(2)[1:], sys.executable, "-Im", "this"),
+        lambda: run("-c", "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)"),
+        lambda: run("-c", "import subprocess; subprocess.run('python -c pass', shell=True)"),
+        lambda: run("-c", "import os; os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)"),
         lambda: run("-c", "import multiprocessing.popen_spawn_posix"),
+        lambda: subprocess.run("true", shell=True, check=True),
         lambda: killed(),
         lambda: subprocess.Popen(
             [sys.executable, "-c", "import os; os.rmdir(os.getcwd()); open('a.py', 'w')"], cwd=gone()
         ).wait(),
     ],
-    ids=["-S", "-I", "_exit", "exec", "fork", "Python in turn", "multiprocessing", "killed", "no directory"],
+    ids=[
+        "-S",
+        "-I",
+        "_exit",
+        "exec",
+        "fork",
+        "-S in turn",
+        "-I in its turn",
+        "left alone",
+        "shell in turn",
+        "posix_spawn",
+        "multiprocessing",
+        "shell",
+        "killed",
+        "no directory",
+    ],
 )
 def test_where_it_is_not_told_anything_may_have_run(started: StartedProcesses, start: Callable[[], object]) -> None:
     start()
@@ -221,9 +271,10 @@ def gone() -> Path:
 def test_what_runs_no_python_of_ours_tells_nothing(started: StartedProcesses) -> None:
     """It is judged by its name, as `test_no_coverage.py` has it."""
     subprocess.run(["true"], check=True)
-    subprocess.run("true", shell=True, check=True)
     with pytest.raises(FileNotFoundError):
         subprocess.Popen(["there-is-none"])
+    with pytest.raises(FileNotFoundError):
+        subprocess.Popen([sys.executable, "-c", CALL], cwd="there-is-none")
     with pytest.raises(TypeError):
         subprocess.Popen()  # type: ignore[call-overload]
     assert started.lines() == set()
@@ -245,21 +296,29 @@ print(sorted(os.environ.items()), sys.path, sorted(sys.modules), sys.argv, sys.o
 """
 
 
+@pytest.mark.parametrize("python", [[], ["-I"], [*between(2)[1:], sys.executable]], ids=["", "-I", "in its turn"])
 @pytest.mark.parametrize("pythonpath", [None, "", "elsewhere"])
 @pytest.mark.parametrize("customized", [False, True])
 def test_the_process_sees_nothing_of_it(
-    project: Path, started: StartedProcesses, pythonpath: str | None, customized: bool
+    project: Path,
+    started: StartedProcesses,
+    listening: list[StartedProcesses],
+    monkeypatch: pytest.MonkeyPatch,
+    python: list[str],
+    pythonpath: str | None,
+    customized: bool,
 ) -> None:
     environment = {"LANG": "C.UTF-8"} | ({} if pythonpath is None else {"PYTHONPATH": pythonpath})
     if customized:
         (project / "site").mkdir()
         (project / "site" / "sitecustomize.py").write_text("import json\n")
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, ["site", pythonpath]))
-    seen = subprocess.run([sys.executable, "-c", SEEN], env=environment, capture_output=True, text=True, check=True)
-    assert NOBODY_KNOWS not in started.lines()
-    plain = subprocess.run(
-        [sys.executable, "-c", SEEN], env=environment, capture_output=True, text=True, preexec_fn=int
-    )
+    words = [sys.executable, *python, "-c", SEEN]
+    seen = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert (NOBODY_KNOWS in started.lines()) == ("-I" in python)
+    listening.clear()
+    monkeypatch.undo()
+    plain = subprocess.run(words, env=environment, capture_output=True, text=True, cwd=project)
     assert started.lines() == set()
     assert (seen.stdout, seen.stderr) == (plain.stdout, plain.stderr)
-    assert ("'json'" in seen.stdout) == customized
+    assert ("'json'" in seen.stdout) == (customized and "-I" not in python)

@@ -223,6 +223,7 @@ class Told(TypedDict):
 
     file: str  # in which it writes what it has run
     pythonpath: str | None  # the variable, without us
+    python: str  # the real name of the interpreter
     roots: tuple[str, ...]  # real names of the project, which end with `/`
     tool: int  # of sys.monitoring
     counter: tuple[int, int, int] | None  # of runs, in a code object: offset, size, and value before any

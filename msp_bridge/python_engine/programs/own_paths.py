@@ -11,13 +11,14 @@ from typing import Any
 
 
 def _own() -> types.SimpleNamespace:
-    """Each function of `os.path`, with names of its own for all that it calls."""
+    """Each function of `os.path`, with names of its own for all that it calls; `os` is one of these."""
     names: dict[str, Any] = {**vars(os.path), "os": types.SimpleNamespace(**vars(os))}
     for name, value in vars(os.path).items():
         if isinstance(value, types.FunctionType):
             names[name] = types.FunctionType(value.__code__, names, name, value.__defaults__, value.__closure__)
             names[name].__kwdefaults__ = value.__kwdefaults__
-    return types.SimpleNamespace(**names)
+    names["os"].path = own = types.SimpleNamespace(**names)
+    return own
 
 
 PATHS = _own()

@@ -104,9 +104,12 @@ class ConcernedStarts:
         self.roots = tuple(sorted({os.path.join(os.path.realpath(root), "") for root in roots}))
 
     def concerns(self, directory: str, names: Sequence[str]) -> bool:
-        """Whether a program that is started in `directory` may: `names` is the program, and its arguments."""
+        """Whether a program that is started in `directory` may: `names` is the program, and its arguments.
+
+        It may where these are not known.
+        """
         paths = [*(name for name in names[:2] if os.sep in name), *names[2:]]
-        return _may_run_python(names) or any(self._leads_there(directory, path) for path in paths)
+        return not names or _may_run_python(names) or any(self._leads_there(directory, path) for path in paths)
 
     def _leads_there(self, directory: str, argument: str) -> bool:
         path = argument.rpartition("=")[2]  # of an option
