@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
@@ -37,10 +38,10 @@ from msp_bridge.toolkit import JsonLinesProcess
 
 from .installation import java
 from .kept import KeptCoverage
-from .listing import KILLED, SURVIVED, all_ran, calling_line, failing_tests
+from .listing import KILLED, NO_COVERAGE, SURVIVED, all_ran, calling_line, failing_tests
 from .maven import QUICK_START, Module
 from .suites import Suite
-from .testers import Launch, Testers, World, is_native
+from .testers import NATIVE, STARTING, Launch, Testers, World, has_class
 from .tool import Tool
 
 T = TypeVar("T")
@@ -103,6 +104,7 @@ class Host:
         self._closed = False
         self._testers: Testers | None = None  # where mutants of the module may share a JVM
         self._suite: Suite | None = None  # there, after the measurement
+        self.starts_processes = False  # its tests may: then they decide on what none of them covers, too
         # Every mutant: `key`, `package`, `file`, `line`, `mutator`, `description`.
         self.listed = Shared(self._list, self._abandoned)
         # The names of the tests that cover a mutant, by its key. Tests run to find out, as far as none is kept.
@@ -179,19 +181,22 @@ class Host:
         tests = (await self.measured.answer())[key]
         self._testing += 1
         try:
-            arguments = await self._arguments(key) if self._testers is not None else None
-            answer = await self._testers.test(arguments) if self._testers and arguments else {}
+            arguments = await self._arguments(key, uncovered=not tests) if self._testers is not None else None
+            answer: dict[str, Any] = {} if tests else {"status": NO_COVERAGE, "killing": [], "run": None}
+            if tests and arguments and self._testers:
+                answer = await self._testers.test(arguments)
             status, is_open = answer.get("status"), answer.get("open", False)
             if (status is None and not is_open) or (status == SURVIVED and not all_ran(tests, answer["run"])):
                 answer = {"error": answer.get("error")} | await self._test_alone(key)
-            if arguments and self._suite and (is_open or answer["status"] == SURVIVED):
+            if arguments and self._suite and (is_open or answer["status"] in (SURVIVED, NO_COVERAGE)):
                 answer |= await self._suite.verdict(arguments, answer)
             return answer if "status" in answer else answer | await self._test_alone(key)
         finally:
             self._testing -= 1
 
-    async def _arguments(self, key: str) -> str | None:
-        arguments: str | None = (await self._ask({"do": "arguments", "key": key}))["arguments"]
+    async def _arguments(self, key: str, *, uncovered: bool = False) -> str | None:
+        question = {"do": "arguments", "key": key} | ({"uncovered": True} if uncovered else {})
+        arguments: str | None = (await self._ask(question))["arguments"]
         return arguments
 
     async def _test_alone(self, key: str) -> dict[str, Any]:
@@ -227,6 +232,7 @@ class Host:
             await in_thread(self._kept.save, answer["keep"])
         if await in_thread(self._may_share):
             self._suite = Suite(self._share(answer["agent"]), answer["suite"])
+            self.starts_processes = await in_thread(self._has_class, STARTING)
         return {key: tuple(names[number] for number in numbers) for key, numbers in answer["tests"].items()}
 
     async def _is_measured(self, known: Mapping[str, Any]) -> bool:
@@ -242,9 +248,11 @@ class Host:
         return True
 
     def _may_share(self) -> bool:
+        return not (self._module.configuration.flags["fullMutationMatrix"] or self._has_class(NATIVE))
+
+    def _has_class(self, pattern: re.Pattern[bytes]) -> bool:
         configuration = self._module.configuration
-        native = is_native(configuration.classes, configuration.test_classes)
-        return not (configuration.flags["fullMutationMatrix"] or native)
+        return has_class(pattern, configuration.classes, configuration.test_classes)
 
     def _share(self, agent: str) -> Testers:
         if self._testers is None:

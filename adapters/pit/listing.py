@@ -24,7 +24,7 @@ from msp_bridge.toolkit import walk
 
 from .maven import Module
 
-KILLED, SURVIVED, TIMED_OUT = "KILLED", "SURVIVED", "TIMED_OUT"  # PIT's words
+KILLED, SURVIVED, TIMED_OUT, NO_COVERAGE = "KILLED", "SURVIVED", "TIMED_OUT", "NO_COVERAGE"  # PIT's words
 STRATUM, LINES = "*S KotlinDebug\n", "*L\n"
 PACKAGE = re.compile(r"^\s*package\s+([\w.`]+)", re.MULTILINE)
 ROW = re.compile(r"^(\d+)(?:#\d+)?(?:,(\d+))?:(\d+)(?:,(\d+))?$", re.MULTILINE)

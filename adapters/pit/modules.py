@@ -16,13 +16,13 @@ from .fresh_runs import Chosen, fresh_answers
 from .host import SHOWN_CHARS, Host
 from .installation import java
 from .kept import surroundings
-from .listing import KILLED, SURVIVED, TIMED_OUT, ModuleListing, killing_tests, readable_name
+from .listing import KILLED, NO_COVERAGE, SURVIVED, TIMED_OUT, ModuleListing, killing_tests, readable_name
 from .maven import Module
 
 STATUSES = {
     KILLED: Status.KILLED,
     SURVIVED: Status.SURVIVED,
-    "NO_COVERAGE": Status.NO_COVERAGE,
+    NO_COVERAGE: Status.NO_COVERAGE,
     TIMED_OUT: Status.TIMEOUT,
     "NON_VIABLE": Status.COMPILE_ERROR,
     "MEMORY_ERROR": Status.RUNTIME_ERROR,
@@ -104,7 +104,7 @@ class MavenModules:
             names = tests.get(mutant.handle.key)
             if names is None:
                 yield Result(mutant, Status.IGNORED, status_reason=FILTERED)
-            elif not names:
+            elif not names and not host.starts_processes:
                 yield Result(mutant, Status.NO_COVERAGE, covered_by=())
             else:
                 covered.append(mutant)
@@ -153,7 +153,8 @@ async def _measure_or_kill(host: Host, mutant: Mutant | None) -> Result | None:
 
 
 async def _test(host: Host, tests: Mapping[str, Sequence[str]], mutant: Mutant) -> Result:
-    return result(mutant, tests[mutant.handle.key], await host.test(mutant.handle.key))
+    names, answer = tests[mutant.handle.key], await host.test(mutant.handle.key)
+    return result(mutant, names or (() if answer["status"] == NO_COVERAGE else None), answer)
 
 
 def result(mutant: Mutant, tests: Sequence[str] | None, answer: Mapping[str, Any]) -> Result:

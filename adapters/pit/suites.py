@@ -12,6 +12,8 @@ one has left: alone it fails, with the mutant or without it.
   leave without it: the same in all static fields (`programs/StaticState.java`), and nothing else in the JVM. So they
   have met nothing of other tests that they do not meet alone, and later tests meet nothing of the mutant.
 - What all leave without a mutant, and which of them fail in such a loader, is asked once, by the first that needs it.
+- A JVM that a test starts loads the mutant from its class file (`programs/MutatedFile.java`), and no coverage has what
+  it runs. So the test classes that start processes decide where all need not, also on a mutant that no test covers.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ from typing import Any
 
 from attrs import define, field
 
-from .listing import SURVIVED
+from .listing import NO_COVERAGE, SURVIVED, TIMED_OUT
 from .testers import Testers
 
+LATE = ["TIMEOUT"]  # what has "changed" in a JVM whose tests did not end
 UNREAD = frozenset({"threads", "sockets", "child processes"})  # what tests leave and others don't look at
 
 
@@ -34,23 +37,37 @@ class Suite:
 
     testers: Testers
     classes: Sequence[str]
-    _control: Mapping[str, Any] | None = field(default=None, init=False)  # without a mutant
+    _controls: dict[tuple[str, ...], Mapping[str, Any]] = field(factory=dict, init=False)  # without a mutant
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
 
     async def verdict(self, arguments: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         """The verdict of all tests, if it is another than the `answer` of the covering ones; else empty."""
-        control = await self._without(arguments)
-        if "failing" not in control or leaves_the_same(answer, control):
-            return {}
-        asked = {"failing": control["failing"], "ms": control["ms"]}
-        found = await self.testers.test(arguments, suite=self.classes, **asked)
-        return found if "status" in found and found["status"] != answer.get("status") else {}
+        control = await self._without(arguments, self.classes)
+        if answer.get("status") == NO_COVERAGE or leaves_the_same(answer, control):
+            starting = control.get("starting", ())
+            found = await self._tested(arguments, starting) if starting else {}
+            return found if found.get("status", SURVIVED) != SURVIVED else {}
+        found = await self._tested(arguments, self.classes)
+        return found if found.get("status") != answer.get("status") else {}
 
-    async def _without(self, arguments: str) -> Mapping[str, Any]:
+    async def _tested(self, arguments: str, classes: Sequence[str]) -> dict[str, Any]:
+        """The answer of the tests of `classes`; empty where there is none."""
+        control = await self._without(arguments, classes)
+        if "failing" not in control:
+            return {}
+        for _ in range(2):
+            asked = {"failing": control["failing"], "ms": control["ms"]}
+            found = await self.testers.test(arguments, suite=classes, **asked)
+            if found.get("changed") != LATE:
+                return found if "status" in found else {}
+        return found | {"status": TIMED_OUT, "killing": [], "run": 0}
+
+    async def _without(self, arguments: str, classes: Sequence[str]) -> Mapping[str, Any]:
         async with self._turn:
-            if self._control is None:
-                self._control = await self.testers.test(arguments, suite=self.classes)
-            return self._control
+            key = tuple(classes)
+            if key not in self._controls:
+                self._controls[key] = await self.testers.test(arguments, suite=classes)
+            return self._controls[key]
 
 
 def leaves_the_same(answer: Mapping[str, Any], control: Mapping[str, Any]) -> bool:

@@ -34,10 +34,12 @@ from .tool import Tool
 
 NAME = "a JVM of PIT's tests"
 MUTANTS = 100  # of one JVM, whose memory may grow
+MUTATED = "mutated"  # a directory
 LOADER = "-Djava.system.class.loader=SystemLoader"
 SHELL = ("sh", "-c", 'exec "$@" 3>&1 >&2', "sh")  # a test may write to descriptor 1
 OF_FRAMEWORK = re.compile(r"/(?:org/(?:junit|hamcrest|opentest4j|apiguardian|testng)|junit/junit)/")
 OF_TESTNG = re.compile(r"/(?:com/beust/jcommander|org/slf4j/slf4j-api|org/apache-extras/beanshell|com/google/inject)/")
+STARTING = re.compile(rb"java/lang/ProcessBuilder|\x01\0\x04exec|/exec/")  # Runtime.exec, and libraries of that name
 NATIVE = re.compile(rb"loadLibrary")  # a library can be loaded by one class loader of a JVM
 
 
@@ -74,6 +76,10 @@ class World:
         """The parts that are wanted now."""
         await self.isolation.probe()
         return self.isolation.wanted
+
+    async def drops_writes(self) -> bool:
+        """Whether what is written into the copy is dropped."""
+        return "overlay" in await self.parts() and "overlay" not in self.isolation.refused
 
     async def decide(self, passes: Callable[[], Awaitable[bool]]) -> bool:
         """Find the most parts with which the tests without a mutant pass, one module at a time."""
@@ -139,7 +145,9 @@ class Testers:
     async def _started(self, tester: WarmSandbox[PrivateDirectory, JsonLinesProcess]) -> JsonLinesProcess:
         await tester.refresh()
         tester.noted = 0  # mutants that it has tested
-        argv, _ = await self.world.command(self.launch.argv, tester.sandbox.path)
+        dropped = await self.world.drops_writes()
+        mutated = () if dropped else (str(tester.sandbox.path / MUTATED),)
+        argv, _ = await self.world.command((*self.launch.argv, *mutated), tester.sandbox.path)
         directory, environment = self.launch.directory, self.launch.environment
         return await JsonLinesProcess.start(argv, name=NAME, cwd=directory, env=environment)
 
@@ -149,7 +157,7 @@ class Testers:
         await self._places.aclose()
 
 
-def is_native(*directories: Path) -> bool:
-    """Whether a class file below `directories` loads native code. Blocks."""
+def has_class(pattern: re.Pattern[bytes], *directories: Path) -> bool:
+    """Whether a class file below `directories` has the `pattern`. Blocks."""
     files = (file for directory in directories for file in directory.rglob("*.class"))
-    return any(NATIVE.search(reading.content(file)) for file in files)
+    return any(pattern.search(reading.content(file)) for file in files)

@@ -21,7 +21,7 @@ from msp_bridge.adapters.pit.listing import (
 )
 from msp_bridge.adapters.pit.maven import Module, run, shown
 from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
-from msp_bridge.adapters.pit.testers import Launch, is_native
+from msp_bridge.adapters.pit.testers import NATIVE, Launch, has_class
 from msp_bridge.adapters.pit.tool import Tool, artifacts
 from support.files import written
 
@@ -154,9 +154,9 @@ def test_what_testng_needs_is_loaded_for_it_and_for_the_project(tmp_path: Path) 
 
 def test_classes_that_load_native_code_are_found(tmp_path: Path) -> None:
     (tmp_path / "A.class").write_bytes(b"\xca\xfe loadLibrary")
-    assert is_native(tmp_path)
+    assert has_class(NATIVE, tmp_path)
     (tmp_path / "A.class").write_bytes(b"\xca\xfe")
-    assert not is_native(tmp_path)
+    assert not has_class(NATIVE, tmp_path)
 
 
 def test_a_verdict_depends_on_the_jdk_the_pom_and_the_content_of_jars(tmp_path: Path) -> None:

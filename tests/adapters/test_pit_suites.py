@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.pit.suites import leaves_the_same
+from msp_bridge.adapters.pit.suites import Suite, leaves_the_same
 from support.adapters import discovered
 from support.files import written
 from support.java_trees import adapter_on, key, needs_pit, results_of, without_maven
@@ -142,3 +142,39 @@ def test_all_tests_need_not_run_where_nothing_else_is_left(
     answer: dict[str, Any], control: dict[str, Any], is_same: bool
 ) -> None:
     assert leaves_the_same(answer, {"left": SAME["left"], "changed": [], **control}) is is_same
+
+
+class SayingTesters:
+    """In place of testers: each run with the mutant has the next of `answers`."""
+
+    def __init__(self, *answers: dict[str, Any]) -> None:
+        self.answers, self.asked = list(answers), list[Any]()
+
+    async def test(self, _: str, *, suite: Any, **question: Any) -> dict[str, Any]:
+        if not question:
+            return {"failing": [], "ms": 1, "changed": [], "starting": ["STest"]}
+        self.asked.append(suite)
+        return self.answers.pop(0)
+
+
+LATE: dict[str, Any] = {"changed": ["TIMEOUT"]}
+KILLED: dict[str, Any] = {"status": "KILLED", "changed": [], "killing": ["S.t"]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "answers", "status", "suite"),
+    [
+        (SAME, [LATE, LATE], "TIMED_OUT", ["ATest", "STest"]),
+        (SAME, [LATE, KILLED], "KILLED", ["ATest", "STest"]),
+        ({"status": "NO_COVERAGE"}, [LATE, LATE], "TIMED_OUT", ["STest"]),
+        ({"status": "NO_COVERAGE"}, [KILLED], "KILLED", ["STest"]),
+        ({"status": "NO_COVERAGE"}, [SAME], None, ["STest"]),
+        ({"status": "NO_COVERAGE"}, [{"changed": []}], None, ["STest"]),
+    ],
+)
+async def test_tests_that_do_not_end_twice_are_a_time_out(
+    answer: dict[str, Any], answers: list[dict[str, Any]], status: str | None, suite: list[str]
+) -> None:
+    testers: Any = SayingTesters(*answers)
+    found = await Suite(testers, ["ATest", "STest"]).verdict("arguments", answer)
+    assert (found.get("status"), testers.asked) == (status, [suite] * len(answers))

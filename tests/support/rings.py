@@ -45,6 +45,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_pit_frameworks.py",
         "adapters/test_pit_isolation.py",
         "adapters/test_pit_settings.py",
+        "adapters/test_pit_started.py",
         "adapters/test_pit_suites.py",
         "adapters/test_stryker_js_discovery.py",
         "adapters/test_stryker_js_faults.py",
@@ -212,6 +213,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     ),
     # `test_gremlins.py` has tests that fail isolated, in the same way.
     "adapters/test_pit_isolation.py": ("fail_inside",),
+    "adapters/test_pit_started.py": ("tests[off]", "compiled_classes"),
     # Another framework, another language: `test_pit_reading.py` has what the adapter makes of them.
     "adapters/test_pit_frameworks.py": (),
     # `test_pit.py` has verdicts of the oldest and the newest version, `test_pit_reading.py` what the adapter makes of settings.

@@ -188,10 +188,10 @@ final class Analysis {
         return agent.getJarLocation().orElseThrow();
     }
 
-    /** The arguments of PIT's minion for the mutant, for a {@link Tester}; null where no test is known that covers it. */
-    String arguments(String key) {
+    /** The arguments of PIT's minion for the mutant, for a {@link Tester}; null where no test covers it that needs to. */
+    String arguments(String key, boolean needsCoverage) {
         MutationDetails mutant = mutants.get(key);
-        if (mutant == null || mutant.getTestsInOrder().isEmpty()) {
+        if (mutant == null || (needsCoverage && mutant.getTestsInOrder().isEmpty())) {
             return null;
         }
         ReportOptions options = this.options.of("jvmArgs");

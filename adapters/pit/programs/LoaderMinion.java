@@ -34,12 +34,14 @@ public final class LoaderMinion {
     private final MinionSettings plugins;
     private final MinionArguments arguments;
     private final ClassLoader loader;
+    private final MutatedFile swap;
     private final ClassByteArraySource source;
 
-    public LoaderMinion(MinionSettings plugins, MinionArguments arguments, ClassLoader loader) {
+    public LoaderMinion(MinionSettings plugins, MinionArguments arguments, ClassLoader loader, MutatedFile swap) {
         this.plugins = plugins;
         this.arguments = arguments;
         this.loader = loader;
+        this.swap = swap;
         source = new CachingByteArraySource(new ClassloaderByteArraySource(loader), CACHED_CLASSES);
         CatchNewClassLoadersTransformer.setMutant("", new byte[0]); // the one before is kept
         CatchNewClassLoadersTransformer.CLASS_LOADERS.clear();
@@ -72,7 +74,7 @@ public final class LoaderMinion {
         Mutant mutant = plugins.createEngine(arguments.engine).createEngine(arguments.engineArgs).createMutator(source)
             .getMutation(mutation.getId());
         plugins.createReset().resetFor(mutant);
-        return new HotSwap().insertClass(mutation.getClassName(), loader, mutant.getBytes());
+        return swap.insertClass(mutation.getClassName(), loader, mutant.getBytes());
     }
 
     /** Runs all tests of these classes, up to the first that fails and whose name is not {@code expected}. */
@@ -88,7 +90,7 @@ public final class LoaderMinion {
     /** Tests the mutant. */
     public void run(Reporter reporter) throws IOException, ReflectiveOperationException {
         Mutater mutater = plugins.createEngine(arguments.engine).createEngine(arguments.engineArgs).createMutator(source);
-        new MutationTestWorker(new HotSwap(), mutater, loader, plugins.createReset(), arguments.fullMutationMatrix).run(
+        new MutationTestWorker(swap, mutater, loader, plugins.createReset(), arguments.fullMutationMatrix).run(
             arguments.mutations, reporter, new TimeOutDecoratedTestSource(arguments.timeoutStrategy, units(tests()), reporter));
     }
 

@@ -110,7 +110,7 @@ public final class PitHost {
                 case "measure":
                     return analysis.measure(question);
                 case "arguments":
-                    answer.put("arguments", analysis.arguments((String) question.get("key")));
+                    answer.put("arguments", analysis.arguments((String) question.get("key"), question.get("uncovered") == null));
                     break;
                 case "test":
                     return analysis.test((String) question.get("key"), this::started);

@@ -30,6 +30,7 @@ public final class SuiteRun implements TestUnitExecutionListener, ResultCollecto
     private final List<ClassName> classes;
     private final Set<String> ended = new HashSet<>();
     private final Set<String> failed = new LinkedHashSet<>();
+    private final Set<String> starting = new LinkedHashSet<>();
     private final Predicate<String> expected; // names of what fails without a mutant: tests, or classes that can't be set up
 
     SuiteRun(Configuration framework, ClassLoader loader, Collection<String> classes, Predicate<String> expected) {
@@ -70,6 +71,11 @@ public final class SuiteRun implements TestUnitExecutionListener, ResultCollecto
         return List.copyOf(failed);
     }
 
+    /** The names of the classes whose tests have started processes, or have run while these lived. */
+    public synchronized List<String> starting() {
+        return List.copyOf(starting);
+    }
+
     /** How many tests have ended. */
     public synchronized int count() {
         return ended.size();
@@ -78,9 +84,20 @@ public final class SuiteRun implements TestUnitExecutionListener, ResultCollecto
     @Override
     public synchronized void executionFinished(Description test, boolean passed, Throwable error) {
         ended.add(test.getQualifiedName());
+        if (StartedProcesses.seen()) {
+            starting.add(classOf(test));
+        }
         if (!passed && !expected.test(test.getQualifiedName())) {
             failed.add(test.getQualifiedName());
         }
+    }
+
+    private String classOf(Description test) {
+        String name = String.valueOf(test.getFirstTestClass()); // it may have none
+        while (name.contains("$") && !classes.contains(ClassName.fromString(name))) { // it is in one of them
+            name = name.substring(0, name.lastIndexOf('$'));
+        }
+        return name;
     }
 
     @Override

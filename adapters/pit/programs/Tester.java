@@ -31,7 +31,9 @@ import org.pitest.mutationtest.environment.TransformationPlugin;
 import org.pitest.mutationtest.execute.CatchNewClassLoadersTransformer;
 import org.pitest.mutationtest.execute.LoaderMinion;
 import org.pitest.mutationtest.execute.MinionArguments;
+import org.pitest.mutationtest.execute.MutatedFile;
 import org.pitest.mutationtest.execute.Reporter;
+import org.pitest.mutationtest.execute.StartedProcesses;
 import org.pitest.mutationtest.execute.SuiteRun;
 import org.pitest.util.ExitCode;
 import org.pitest.util.Log;
@@ -73,12 +75,14 @@ public final class Tester {
     private final MinionSettings plugins = new MinionSettings(ClientPluginServices.makeForContextLoader());
     private final Set<String> passing = new HashSet<>(); // without a mutant, in this JVM
     private boolean warm;
-    private boolean allPass; // without a mutant, in this JVM
+    private final Set<List<String>> suitesPassing = new HashSet<>(); // without a mutant, in this JVM
+    private final Path mutated; // a directory for mutated class files; null: they take their own places
     private final ProcessState state;
     private final StaticState fields;
 
-    private Tester(List<File> projectPath) throws IOException, ReflectiveOperationException {
+    private Tester(List<File> projectPath, Path mutated) throws IOException, ReflectiveOperationException {
         this.projectPath = projectPath;
+        this.mutated = mutated;
         for (TransformationPlugin plugin : ClientPluginServices.makeForContextLoader().findTransformations()) {
             HotSwapAgent.addTransformer(plugin.makeMutationTransformer());
         }
@@ -86,18 +90,20 @@ public final class Tester {
         Class.forName("org.pitest.mutationtest.execute.MutationTimeoutDecorator"); // its thread belongs to no mutant
         Log.getLogger(); // sets itself up, with a handler
         FileChannel.open(Path.of("/dev/null")).close(); // the JDK opens sockets for the first channel, and keeps them
+        StartedProcesses.watch();
         fields = new StaticState();
         state = new ProcessState();
     }
 
-    /** The arguments are the class path of the project, then the whole class path, each as one text. */
+    /** The arguments are the class path of the project, the whole class path, each as one text; a directory for mutated classes. */
     public static void main(String[] arguments) throws IOException, ReflectiveOperationException {
         PrintStream answers = new PrintStream(new FileOutputStream("/dev/fd/3"), true, "UTF-8");
         InputStream questions = System.in;
         System.setIn(new ByteArrayInputStream(new byte[0]));
-        System.setProperty("java.class.path", arguments[1]);
+        Path mutated = arguments.length == 2 ? null : Path.of(arguments[2]);
+        System.setProperty("java.class.path", mutated == null ? arguments[1] : mutated + File.pathSeparator + arguments[1]);
         answers.println("msp-bridge: json lines");
-        Tester tester = new Tester(ProjectLoader.files(List.of(arguments[0].split(File.pathSeparator))));
+        Tester tester = new Tester(ProjectLoader.files(List.of(arguments[0].split(File.pathSeparator))), mutated);
         answers.println("{\"id\": 0}");
         BufferedReader lines = new BufferedReader(new InputStreamReader(questions, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -163,6 +169,7 @@ public final class Tester {
         answer.put("changed", changes(outcome));
         if (outcome.code == ExitCode.OK) {
             answer.put("failing", new ArrayList<>(failing));
+            answer.put("starting", new ArrayList<Object>(outcome.all.starting()));
             putLeft(outcome, settings, answer);
         }
         answer.put("error", outcome.error);
@@ -177,10 +184,14 @@ public final class Tester {
         List<Object> killing = new ArrayList<>(first.code == ExitCode.OK ? first.all.failed() : List.of());
         boolean certain = first.code == ExitCode.OK;
         if (!killing.isEmpty()) {
-            Outcome control = allPass ? first : together(arguments, suite, failing::contains, false, limit);
-            allPass |= control.code == ExitCode.OK && control.all.failed().isEmpty();
+            boolean isKnown = suitesPassing.contains(suite);
+            Outcome control = isKnown ? first : together(arguments, suite, failing::contains, false, limit);
+            boolean passes = isKnown || control.code == ExitCode.OK && control.all.failed().isEmpty();
             changed.addAll(control == first ? List.of() : changes(control));
-            Outcome second = allPass ? together(arguments, suite, failing::contains, true, limit) : control;
+            if (passes) {
+                suitesPassing.add(suite);
+            }
+            Outcome second = passes ? together(arguments, suite, failing::contains, true, limit) : control;
             changed.addAll(second == control ? List.of() : changes(second));
             killing.retainAll(second.code == ExitCode.OK ? second.all.failed() : List.of());
             certain = !killing.isEmpty();
@@ -258,10 +269,11 @@ public final class Tester {
     }
 
     private void inLoader(MinionArguments arguments, Work work, Outcome outcome, long limitMs) throws Exception {
+        MutatedFile swap = new MutatedFile(mutated);
         try (ProjectLoader loader = new ProjectLoader(projectPath)) {
             Thread thread = new Thread(state.newGroup(), () -> {
                 try {
-                    work.on(new LoaderMinion(plugins, arguments, loader));
+                    work.on(new LoaderMinion(plugins, arguments, loader, swap));
                 } catch (Throwable error) { // also those of the JVM
                     outcome.error = described(error);
                     outcome.done(ExitCode.UNKNOWN_ERROR);
@@ -271,6 +283,9 @@ public final class Tester {
             thread.setContextClassLoader(loader);
             thread.start();
             outcome.done.await(limitMs, TimeUnit.MILLISECONDS);
+        } finally {
+            swap.restore();
+            StartedProcesses.seen(); // others ask what was set
         }
     }
 
