@@ -34,8 +34,10 @@ from msp_bridge.toolkit import (
 
 from .go import Package, overlay_option, running
 
-ALWAYS = ("-test.paniconexit0", "-test.v", "-test.failfast", "-test.timeout=0")
+ALWAYS = ("-test.paniconexit0", "-test.failfast")
 LIMITED = 'ulimit -t "$1"; shift; exec "$@"'
+LATE = "panic: test timed out after "  # go's own limit, with the exit code of a panic
+PANICKED = 2
 KILLED = (-9, 137)  # by SIGKILL, as the kernel does at the limit of CPU time
 FAILED = re.compile(r"^--- FAIL: (\S+)", re.MULTILINE)
 BEGUN = re.compile(r"^=== RUN   ([^\s/]+)", re.MULTILINE)
@@ -60,7 +62,7 @@ class Outcome:
     @property
     def timed_out(self) -> bool:
         """Whether it was ended at a limit."""
-        return self.code is None or self.code in KILLED
+        return self.code is None or self.code in KILLED or (self.code == PANICKED and LATE in self.printed)
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -88,9 +90,9 @@ class Outcome:
         return (found[0] if found else f"{test} failed").strip()[:SHOWN_CHARS]
 
     @property
-    def tests_completed(self) -> int:
-        """How many tests have come to their end."""
-        return len(ENDED.findall(self.printed))
+    def tests_completed(self) -> int | None:
+        """How many tests have come to their end; None where only failures are printed."""
+        return len(ENDED.findall(self.printed)) if BEGUN.search(self.printed) else None
 
 
 @frozen

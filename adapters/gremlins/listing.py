@@ -33,7 +33,7 @@ from .installation import gremlins, search_path
 CONFIGURATION = ".gremlins.yaml"
 SOURCES = "sources"  # a directory of the listed module
 NOT_BUILT = ("vendor", "testdata")  # directories of which go builds nothing for this module, nor of "_*" and ".*"
-OF_RUN = re.compile(r"--?((?:short|parallel|cpu|shuffle)(?:=.*)?)")
+OF_RUN = re.compile(r"--?((?:short|parallel|cpu|shuffle|timeout)(?:=.*)?)")
 STAND_IN = """#!/bin/sh
 for argument; do
     [ "$previous" = -coverprofile ] && echo "mode: set" > "$argument"

@@ -40,6 +40,8 @@ BLOCK = re.compile(r"^(.+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$", re.MULTILINE)
 PASSED = re.compile(r"^passed (\S+)$", re.MULTILINE)
 TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)  # user and system
 TEST_MAIN = re.compile(rb"^func TestMain\((\w+) \*\w+\.M\) \{(.*\}$|[\s\S]*?^\})", re.MULTILINE)  # with its body
+VERBOSE = re.compile(rb'testing\.Verbose\b|"test\.v"')  # tests that ask for it
+DEADLINE = re.compile(rb'\.Deadline\(\)|"test\.timeout"')
 COVERAGE = b"testing.CoverMode"  # tests that ask for it are often skipped with coverage
 TIMED = '"$@"; code=$?; times; exit $code'
 TOGETHER = "measured"  # the binary in the place NAME writes NAME.profile, and its child processes into NAME.children
@@ -122,6 +124,17 @@ def goes_on_after_tests(text: bytes) -> bool:
     return re.search(rb"\b%b\b" % name, re.sub(rb"\bos\.Exit\(%b\.Run\(\)\)" % name, b"", main[2])) is not None
 
 
+def modes(texts: Iterable[bytes]) -> tuple[str, ...]:
+    """How tests with these texts run: where they would see it, as in `go test`.
+
+    Else verbosely, which names the test that ends the process, and without a deadline, so that the runtime ends a
+    deadlock at once.
+    """
+    files = list(texts)
+    verbose = () if any(map(VERBOSE.search, files)) else ("-test.v",)
+    return (*verbose, "-test.timeout=10m" if any(map(DEADLINE.search, files)) else "-test.timeout=0")
+
+
 def _is_in(blocks: Blocks, place: tuple[int, int]) -> bool:
     last = bisect.bisect_right(blocks, (place, (1 << 62, 0)))
     return any(place < end for _, end in blocks[:last])
@@ -136,6 +149,7 @@ class Suite:
     tests: tuple[str, ...]  # passing tests, in the order of a run
     failing: tuple[FailingTest, ...]
     options: tuple[str, ...] = ()  # of each run
+    modes: tuple[str, ...] = ()  # of runs of several tests
     seconds: float = 0.0  # for all tests
     cpu_seconds: float = 0.0
     runs_more: bool = False  # than its profiles have
@@ -145,7 +159,7 @@ class Suite:
     def arguments(self, tests: tuple[str, ...] = ()) -> list[str]:
         """The arguments for a run of `tests`; of all that pass, if there are none."""
         left_out = [f"-test.skip={only(each.test for each in self.failing)}"] if self.failing else []
-        return [*ALWAYS, *self.options, *([f"-test.run={only(tests)}"] if tests else left_out)]
+        return [*ALWAYS, *self.modes, *self.options, *([f"-test.run={only(tests)}"] if tests else left_out)]
 
     @cached_property
     def limits(self) -> tuple[float, int]:
@@ -183,7 +197,7 @@ class SuiteMeasurement:
         directory = self.go.root / package.directory
         texts = await in_thread(lambda: [reading.content(directory / name) for name in package.tests])
         runs_more = package.starts_programs or any(COVERAGE in each or goes_on_after_tests(each) for each in texts)
-        suite = await self._passing(evolve(suite, runs_more=runs_more))
+        suite = await self._passing(evolve(suite, runs_more=runs_more, modes=modes(texts)))
         return await self._alone(suite, place)
 
     async def _passing(self, suite: Suite) -> Suite:

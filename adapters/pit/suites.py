@@ -13,7 +13,7 @@ one has left: alone it fails, with the mutant or without it.
   have met nothing of other tests that they do not meet alone, and later tests meet nothing of the mutant.
 - What all leave without a mutant, and which of them fail in such a loader, is asked once, by the first that needs it.
 - A JVM that a test starts loads the mutant from its class file (`programs/MutatedFile.java`), and no coverage has what
-  it runs. So the test classes that start processes decide where all need not, also on a mutant that no test covers.
+  it runs. So the test classes that start JVMs decide where all need not, also on a mutant that no test covers.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.gremlins import binaries
 from msp_bridge.adapters.gremlins.go import Go
-from msp_bridge.adapters.gremlins.suite import goes_on_after_tests
+from msp_bridge.adapters.gremlins.suite import goes_on_after_tests, modes
 from support.files import written
 from support.go_trees import PROGRAMS, adapter_on, discovered, key, needs_gremlins, results_of
 from support.projects import copied
@@ -120,6 +120,29 @@ func TestLong(t *testing.T) {
 	}
 	if spare() != 2 {
 		t.Fatal()
+	}
+}
+""",
+}
+ASKING = {
+    **SHORT,
+    "rate.go": SHORT["rate.go"].replace("2 * 1", "2 * 3"),
+    "rate_test.go": """package rate
+
+import (
+	"os"
+	"testing"
+)
+
+func TestRate(t *testing.T) {
+	if rate() != 4 && testing.Verbose() {
+		t.Fatal()
+	}
+}
+
+func TestSpare(t *testing.T) {
+	if _, ok := t.Deadline(); ok && spare() != 6 {
+		os.Exit(3)
 	}
 }
 """,
@@ -337,6 +360,29 @@ async def test_how_tests_run_is_what_the_environment_says(tmp_path: Path, monkey
     assert notices == []
     statuses = {key: result.status for key, result in results.items()}
     assert statuses == {"3 ARITHMETIC_BASE -": Status.KILLED, "5 ARITHMETIC_BASE /": Status.NO_COVERAGE}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"func TestA(t *testing.T) {}", ("-test.v", "-test.timeout=0")),
+        (b"if testing.Verbose() {", ("-test.timeout=0",)),
+        (b'flag.Lookup("test.v")', ("-test.timeout=0",)),
+        (b"deadline, ok := t.Deadline()", ("-test.v", "-test.timeout=10m")),
+    ],
+)
+def test_tests_that_ask_how_they_run_run_as_with_go_test(text: bytes, expected: tuple[str, ...]) -> None:
+    assert modes([b"", text]) == expected
+
+
+async def test_tests_meet_no_verbose_run_and_a_deadline(tmp_path: Path) -> None:
+    async with adapter_on(written(tmp_path, ASKING)) as adapter:
+        mutants, _ = await discovered(adapter)
+        results, notices = await results_of(adapter, mutants)
+    assert notices == []
+    statuses = {key: result.status for key, result in results.items()}
+    assert statuses == {"3 ARITHMETIC_BASE -": Status.SURVIVED, "5 ARITHMETIC_BASE /": Status.KILLED}
+    assert [result.tests_completed for result in results.values()] == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,10 @@ public class {name} {{
 
     static String started(String path, String name) throws Exception {{
         String java = System.getProperty("java.home") + "/bin/java";
-        Process process = new ProcessBuilder(java, "-XX:TieredStopAtLevel=1", "-cp", path, "f.F", name).start();
+        return printed(new ProcessBuilder(java, "-XX:TieredStopAtLevel=1", "-cp", path, "f.F", name).start());
+    }}
+
+    static String printed(Process process) throws Exception {{
         return new String(process.getInputStream().readAllBytes());
     }}
 
@@ -90,9 +93,10 @@ async def test_mutants_of_started_jvms_have_the_verdict_of_the_tests(
     assert [results[name].covered_by for name in ("9 Math", "13 Math", "21 Math")] == [None, ("f.ATest.t",), ()]
 
 
-async def test_jvms_on_the_compiled_classes_have_the_mutant_where_writes_are_dropped(
+async def test_jvms_that_a_script_starts_on_the_compiled_classes_have_the_mutant_where_writes_are_dropped(
     tmp_path: Path, pit_tools: Path
 ) -> None:
-    tests = {"DTest": 'equal("7", started("target/classes", "sum"));'}
-    results = await verdicts(project(tmp_path / "project", tests), pit_tools)
+    tests = {"DTest": 'equal("7", printed(new ProcessBuilder("sh", "src/test/f.sh").start()));'}
+    root = written(project(tmp_path / "project", tests), {"src/test/f.sh": "java -cp target/classes f.F sum\n"})
+    results = await verdicts(root, pit_tools)
     assert results["9 Math"].status.value == "Killed"

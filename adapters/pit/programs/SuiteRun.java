@@ -1,5 +1,6 @@
 package org.pitest.mutationtest.execute;
 
+import java.io.IOException;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashSet;
@@ -71,7 +72,7 @@ public final class SuiteRun implements TestUnitExecutionListener, ResultCollecto
         return List.copyOf(failed);
     }
 
-    /** The names of the classes whose tests have started processes, or have run while these lived. */
+    /** The names of the classes whose tests have started JVMs, or have run while these lived. */
     public synchronized List<String> starting() {
         return List.copyOf(starting);
     }
@@ -84,7 +85,11 @@ public final class SuiteRun implements TestUnitExecutionListener, ResultCollecto
     @Override
     public synchronized void executionFinished(Description test, boolean passed, Throwable error) {
         ended.add(test.getQualifiedName());
-        if (StartedProcesses.seen()) {
+        try {
+            if (StartedProcesses.seen()) {
+                starting.add(classOf(test));
+            }
+        } catch (IOException unknown) {
             starting.add(classOf(test));
         }
         if (!passed && !expected.test(test.getQualifiedName())) {
