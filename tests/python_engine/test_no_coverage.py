@@ -103,6 +103,39 @@ async def test_what_a_process_runs_that_a_test_starts_is_tested(tmp_path: Path, 
         assert not trial.notices
 
 
+PROCESS = b"""class BaseProcess:
+    def start(self, code):
+        from .popen_own import run
+
+        return run(code)
+"""
+POPEN = b"""import os, sys
+from multiprocessing.util import spawnv_passfds  # no audit event
+
+
+def run(code):
+    os.environ["PYTHONPATH"] = "."
+    return os.waitpid(spawnv_passfds(os.fsencode(sys.executable), [sys.executable, "-c", code], ()), 0)[1]
+"""
+OWN = b"""from own.process import BaseProcess
+
+
+def test_first():
+    assert BaseProcess().start("") == 0
+
+
+def test_second():
+    assert BaseProcess().start("from pkg.calc import slow; assert slow(2) == 6") == 0
+"""
+
+
+async def test_what_a_process_of_a_copy_of_multiprocessing_runs_is_tested(tmp_path: Path) -> None:
+    """Such as multiprocess, billiard and loky."""
+    own = {"tests/own/__init__.py": b"", "tests/own/process.py": PROCESS, "tests/own/popen_own.py": POPEN}
+    async with Trial.of({**FILES, **own, FIRST: OWN, SECOND: b""}, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_second",))}
+
+
 PROGRAM = b"""import os, subprocess, sys
 
 from pkg.calc import compute

@@ -228,7 +228,7 @@ class ImportTrace:
 
     def has_met_nothing(self) -> bool:
         """Whether nothing of the files has been imported or read so far, nor has a process been started that may."""
-        started = self._has_started or any(name.startswith(WAYS) for name in sys.modules)
+        started = self._has_started or any(WAYS in name for name in sys.modules)
         return not (started or self.files or self.read or loaded_files(self._filenames))
 
     def ran(self, files: Collection[str]) -> int:

@@ -230,4 +230,4 @@ class Told(TypedDict):
     code: set[str]  # audit events, the last argument of which may be code
     lists: set[str]  # that list a directory
     hiding: set[str]  # after which something may run unseen
-    modules: tuple[str, ...]  # likewise: what begins the names of modules that are imported
+    modules: tuple[str, ...]  # likewise: stands in the names of modules that are imported

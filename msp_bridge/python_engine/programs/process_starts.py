@@ -1,7 +1,8 @@
 """Starts of processes, also past the audit events: by multiprocessing, and by servers that fork for it.
 
-That is not imported to see it: tests may ask whether it is loaded. It is watched from the first import on that follows
-its own; the last of these is that of `multiprocessing.popen_…`, when a process is first started in one of its ways.
+That is not imported to see it: tests may ask whether it is loaded. It is watched from the import of
+`multiprocessing.popen_…` on, when a process is first started in one of its ways. So are its copies, such as
+multiprocess, billiard and loky, which have the same modules.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 PROCESSES = "<processes>"  # stands among the files: a test that has read it has run what nobody sees, such as a process
-PROCESS = "multiprocessing.process"
-WAYS = "multiprocessing.popen_"
+WAYS = ".popen_"  # in the names of modules
 SHELLS = {"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "tcsh", "zsh"}
 # Of other programs, which their arguments need not show.
 RUNNERS = SHELLS | {"gmake", "hatch", "just", "make", "nox", "npm", "npx", "pdm", "pipenv", "poetry", "tox", "uv"}
@@ -66,24 +66,26 @@ def _watch_interpreters(interpreters: Any, note: Callable[[], None]) -> None:
 
 
 def _note_multiprocessing(note: Callable[[], None]) -> None:
-    if PROCESS in sys.modules:
-        _watch(note)
-        return
-    watched = False
+    watched = set[object]()
+
+    def watch(name: str) -> bool:
+        package, way, _ = name.partition(WAYS)
+        base = getattr(sys.modules.get(f"{package}.process"), "BaseProcess", None) if way else None
+        if base is not None and base not in watched:
+            watched.add(base)
+            _watch(base, note)
+        return bool(way)
 
     def audit(_event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal watched
-        if not watched and hasattr(sys.modules.get(PROCESS), "BaseProcess"):
-            watched = True
-            _watch(note)
-            if arguments[0].startswith(WAYS):  # the process is being started
-                note()
+        if watch(arguments[0]):  # the process is being started
+            note()
 
     listen({"import"}, audit)
+    for name in list(sys.modules):
+        watch(name)
 
 
-def _watch(note: Callable[[], None]) -> None:
-    base: type[BaseProcess] = sys.modules[PROCESS].BaseProcess
+def _watch(base: type[BaseProcess], note: Callable[[], None]) -> None:
     start = base.start
 
     def started(process: BaseProcess) -> None:

@@ -181,7 +181,9 @@ class Noted:
             self._listed(os.curdir if arguments[0] is None else arguments[0])
         elif event == "subprocess.Popen":
             self.hidden |= not self.starts.see(sys._getframe(2))
-        elif event in self._told["hiding"] or (event == "import" and arguments[0].startswith(self._told["modules"])):
+        elif event in self._told["hiding"] or (
+            event == "import" and any(map(arguments[0].count, self._told["modules"]))
+        ):
             self.hidden = True
 
     def _opened(self, file: object, mode: object) -> None:
