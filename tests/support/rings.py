@@ -6,10 +6,12 @@ There are three rings, each within the next:
   is in the core unless NOT_CORE names it.
 - The main ring (`make test`, `pytest --main`): each promise to users once, with each real tool; the aim is eight minutes on two
   cores.
-- All (`make test-all`, `pytest`): also the combinations; the aim is twenty minutes. COMBINATIONS names them. A test is a
-  combination if a test of the main ring holds the same promise: with another version of the tool, on a platform
-  without isolation, through another transport, at each await or each message instead of some, with random edits,
-  or for one more project.
+- All (`make test-all`, `pytest`): also the combinations, and what is dear; the aim is twenty minutes. COMBINATIONS and DEAR
+  name them. A test is a combination if a test of the main ring holds the same promise: with another version of the tool,
+  on a platform without isolation, through another transport, at each await or each message instead of some, with random
+  edits, or for one more project. It is dear if it takes three seconds of CPU or more, and what it runs of the bridge
+  itself, cheaper tests of the main ring run, too: coverage with a context for each test says so, but for a branch or two.
+  Of each tool the main ring keeps what everybody meets: verdicts, edits, a cancel, a suite that fails.
 
 `make soak` runs `tests/soak` and `tests/fuzz` for hours instead of seconds.
 """
@@ -357,6 +359,40 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_what_waits_has_run_no_mutant_and_what_is_killed_meanwhile",
     ),
 }
+# The same form: what is dear.
+DEAR: dict[str, tuple[str, ...]] = {
+    "adapters/test_cancel_everywhere.py": ("says_the_same[cargo-mutants]", "says_the_same[generic]"),
+    "adapters/test_cargo_mutants_real.py": ("test_fresh_processes_run_the_tests_as_it_is_configured[configuration",),
+    "adapters/test_gremlins_modules.py": (
+        "test_each_mutant_of_a_workspaces_module",
+        "test_programs_that_tests_start_by_another_package",
+    ),
+    "adapters/test_stryker_js_discovery.py": ("test_a_configuration_is_read_anew", "test_files_may_have_any_name"),
+    "adapters/test_stryker_js_kept_listings.py": ("test_the_next_bridge_lists",),
+    "adapters/test_stryker_js_open_run.py": ("test_mutants_that_a_checker_refuses", "test_nothing_of_it_is_there"),
+    "adapters/test_stryker_js_process_state.py": ("in_the_variables_of_modules", "test_a_change_that_comes_late"),
+    "adapters/test_stryker_js_running.py": (
+        "gets_its_own_alone[command line]",
+        "no_time_runs_out[served]",
+        "is_started_again_once[served]",
+        "test_a_mutant_that_is_late_once",
+        "test_a_survivor_is_tested_again_that_is_late",
+        "test_the_number_of_jobs",
+        "test_vitest_finds_a_set_up_file",
+    ),
+    "cli/test_run_docs.py": ("test_the_commands_of_the_examples",),
+    "cli/test_run_verify.py": ("test_the_tests_are_those_that_the_tools_configuration_selects",),
+    "cluster/test_failures.py": ("test_tests_end_on_the_workers", "test_a_client_that_was_suspended"),
+    "editors/test_vscode.py": ("test_two_trusted_folders",),
+    "faults/test_broken_places.py": ("test_two_servers_on_one_project",),
+    "faults/test_changes_meanwhile.py": ("test_a_project_deleted_during_a_run",),
+    "python_engine/test_kept_mutants.py": ("test_the_next_bridge_asks_mutmut_again",),
+    "real/test_new_user.py": (),
+    "real/test_tutorials.py": ("[python]",),
+    "server/test_mcp.py": ("test_a_cancelled_call_and_a_signal", "test_a_project_that_can_not_be_tested"),
+    "test_the_written_adapter.py": ("test_the_written_adapter_keeps_its_promises",),
+}
+FURTHER = (COMBINATIONS, DEAR)
 # The same form: tests that start Python processes, in which nobody sees what they run. `make mutants` would run them for each mutant.
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     "server/test_limits.py": ("test_sigterm_ends_a_server",),
@@ -386,13 +422,13 @@ LONG = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--core", action="store_true", help="only the tests that need no tool")
-    parser.addoption("--main", action="store_true", help="each promise once: everything but the combinations")
+    parser.addoption("--main", action="store_true", help="each promise once: without combinations and what is dear")
     parser.addoption("--in-process", action="store_true", help="without the tests that start Python processes")
     parser.addoption("--shuffle", type=int, metavar="SEED", help="files, and the tests of each, in a random order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gone = [name for name in (*NOT_CORE, *COMBINATIONS, *ELSEWHERE, *LONG) if not (TESTS / name).exists()]
+    gone = [name for name in (*NOT_CORE, *COMBINATIONS, *DEAR, *ELSEWHERE, *LONG) if not (TESTS / name).exists()]
     if gone:
         raise pytest.UsageError(f"{__file__} names what is not there: {', '.join(sorted(gone))}")
 
@@ -401,16 +437,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not collection_path.is_relative_to(TESTS):
         return None
     name = collection_path.relative_to(TESTS).as_posix()
-    left_out = NOT_CORE if config.option.core else COMBINATIONS if config.option.main else {}
-    return True if left_out.get(name) == () else None
+    left_out = (NOT_CORE,) if config.option.core else FURTHER if config.option.main else ()
+    return True if any(table.get(name) == () for table in left_out) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     whole = Path(config.rootpath) == TESTS.parent and config.args == ["tests"]
     if whole and not config.option.core:
-        _check_names(COMBINATIONS if not config.option.main else {}, items)
-        _check_names(NOT_CORE, items)
-        _check_names(ELSEWHERE, items)
+        for table in (NOT_CORE, ELSEWHERE, *(FURTHER if not config.option.main else ())):
+            _check_names(table, items)
     for item in items:
         core = not _named(item, NOT_CORE)
         item.stash[IN_CORE] = core
@@ -421,7 +456,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.in_process:
         _select(config, items, [item for item in items if not _named(item, ELSEWHERE)])
     if config.option.main:
-        _select(config, items, [item for item in items if not _named(item, COMBINATIONS)])
+        _select(config, items, [item for item in items if not any(_named(item, table) for table in FURTHER)])
     if config.option.shuffle is not None:
         _shuffle(items, random.Random(config.option.shuffle))
     items.sort(key=lambda item: (not item.stash[IN_CORE], _file_of(item) not in LONG))
