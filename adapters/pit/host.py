@@ -41,7 +41,7 @@ from .kept import KeptCoverage
 from .listing import KILLED, NO_COVERAGE, SURVIVED, all_ran, calling_line, failing_tests
 from .maven import QUICK_START, Module
 from .suites import Suite
-from .testers import NATIVE, STARTING, Launch, Testers, World, has_class
+from .testers import NATIVE, UNCOVERED, Launch, Testers, World, has_class
 from .tool import Tool
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class Host:
         self._closed = False
         self._testers: Testers | None = None  # where mutants of the module may share a JVM
         self._suite: Suite | None = None  # there, after the measurement
-        self.starts_processes = False  # its tests may: then they decide on what none of them covers, too
+        self.has_uncovered = False  # its tests may run code without coverage: they decide on what none covers, too
         # Every mutant: `key`, `package`, `file`, `line`, `mutator`, `description`.
         self.listed = Shared(self._list, self._abandoned)
         # The names of the tests that cover a mutant, by its key. Tests run to find out, as far as none is kept.
@@ -232,7 +232,7 @@ class Host:
             await in_thread(self._kept.save, answer["keep"])
         if await in_thread(self._may_share):
             self._suite = Suite(self._share(answer["agent"]), answer["suite"])
-            self.starts_processes = await in_thread(self._has_class, STARTING)
+            self.has_uncovered = await in_thread(self._has_class, UNCOVERED)
         return {key: tuple(names[number] for number in numbers) for key, numbers in answer["tests"].items()}
 
     async def _is_measured(self, known: Mapping[str, Any]) -> bool:

@@ -104,7 +104,7 @@ class MavenModules:
             names = tests.get(mutant.handle.key)
             if names is None:
                 yield Result(mutant, Status.IGNORED, status_reason=FILTERED)
-            elif not names and not host.starts_processes:
+            elif not names and not host.has_uncovered:
                 yield Result(mutant, Status.NO_COVERAGE, covered_by=())
             else:
                 covered.append(mutant)

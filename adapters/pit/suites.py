@@ -13,7 +13,8 @@ one has left: alone it fails, with the mutant or without it.
   have met nothing of other tests that they do not meet alone, and later tests meet nothing of the mutant.
 - What all leave without a mutant, and which of them fail in such a loader, is asked once, by the first that needs it.
 - A JVM that a test starts loads the mutant from its class file (`programs/MutatedFile.java`), and no coverage has what
-  it runs. So the test classes that start JVMs decide where all need not, also on a mutant that no test covers.
+  it runs, nor what JUnit 5 runs after all tests of a class. So these test classes decide where all need not, also on a
+  mutant that no test covers.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class Suite:
         """The verdict of all tests, if it is another than the `answer` of the covering ones; else empty."""
         control = await self._without(arguments, self.classes)
         if answer.get("status") == NO_COVERAGE or leaves_the_same(answer, control):
-            starting = control.get("starting", ())
-            found = await self._tested(arguments, starting) if starting else {}
+            further = control.get("uncovered", ())
+            found = await self._tested(arguments, further) if further else {}
             return found if found.get("status", SURVIVED) != SURVIVED else {}
         found = await self._tested(arguments, self.classes)
         return found if found.get("status") != answer.get("status") else {}

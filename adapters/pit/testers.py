@@ -39,7 +39,9 @@ LOADER = "-Djava.system.class.loader=SystemLoader"
 SHELL = ("sh", "-c", 'exec "$@" 3>&1 >&2', "sh")  # a test may write to descriptor 1
 OF_FRAMEWORK = re.compile(r"/(?:org/(?:junit|hamcrest|opentest4j|apiguardian|testng)|junit/junit)/")
 OF_TESTNG = re.compile(r"/(?:com/beust/jcommander|org/slf4j/slf4j-api|org/apache-extras/beanshell|com/google/inject)/")
-STARTING = re.compile(rb"java/lang/ProcessBuilder|\x01\0\x04exec|/exec/")  # Runtime.exec, and libraries of that name
+UNCOVERED = re.compile(  # what may run code without coverage; `exec` is of Runtime, and a part of libraries' names
+    rb"java/lang/ProcessBuilder|\x01\0\x04exec|/exec/|jupiter/api/AfterAll"
+)
 NATIVE = re.compile(rb"loadLibrary")  # a library can be loaded by one class loader of a JVM
 
 

@@ -127,6 +127,47 @@ class PricesTest {
 }
 """,
 }
+JUPITER = """<dependency><groupId>org.junit.jupiter</groupId><artifactId>junit-jupiter</artifactId><version>5.10.2</version>
+<scope>test</scope></dependency>"""
+OF_JUPITER = """<dependencies><dependency><groupId>org.pitest</groupId><artifactId>pitest-junit5-plugin</artifactId>
+<version>1.2.1</version></dependency></dependencies>"""
+ENDING = """package example;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Test;
+
+class {name} {{
+    @AfterAll
+    static void ends() {{
+        assertEquals(3, Counts.{method}(2));
+    }}
+
+    @Test
+    void passes() {{}}
+}}
+"""
+AFTER_ALL = {
+    "src/main/java/example/Counts.java": """package example;
+
+class Counts {
+    static int first(int a) {
+        return a + 1;
+    }
+
+    static int last(int a) {
+        return a + 1;
+    }
+
+    static int never(int a) {
+        return a + 1;
+    }
+}
+""",
+    "src/test/java/example/ATest.java": ENDING.format(name="ATest", method="first"),
+    "src/test/java/example/ZTest.java": ENDING.format(name="ZTest", method="last"),
+}
 
 
 async def test_mutants_that_tests_of_testng_kill_name_the_method_and_share_a_jvm(
@@ -173,3 +214,16 @@ async def test_mutants_in_kotlin_have_their_lines_also_in_code_that_is_inlined(t
         start, end = mutant.location.start, mutant.location.end
         assert start.line == end.line
         assert texts[start.line - 1][start.column - 1 : end.column - 1] == texts[start.line - 1].strip()
+
+
+async def test_what_junit_5_runs_after_all_tests_of_a_class_has_verdicts(tmp_path: Path, pit_tools: Path) -> None:
+    root = written(tmp_path / "project", {"pom.xml": pit_pom(JUPITER, OF_JUPITER), **AFTER_ALL})
+    async with adapter_on(root, pit_tools, jobs=1) as adapter:
+        with skipped_where_unreachable():
+            mutants = await discovered(adapter)
+        results = await results_of(adapter, [each for each in mutants if each.mutator == "MathMutator"])
+    assert {name: (result.status, result.killed_by) for name, result in results.items()} == {
+        "5 Math": (Status.KILLED, ("example.ATest",)),
+        "9 Math": (Status.KILLED, ("example.ZTest",)),
+        "13 Math": (Status.NO_COVERAGE, None),
+    }

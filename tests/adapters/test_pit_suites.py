@@ -152,7 +152,7 @@ class SayingTesters:
 
     async def test(self, _: str, *, suite: Any, **question: Any) -> dict[str, Any]:
         if not question:
-            return {"failing": [], "ms": 1, "changed": [], "starting": ["STest"]}
+            return {"failing": [], "ms": 1, "changed": [], "uncovered": ["STest"]}
         self.asked.append(suite)
         return self.answers.pop(0)
 

@@ -31,7 +31,7 @@ public final class SuiteRun implements TestUnitExecutionListener, ResultCollecto
     private final List<ClassName> classes;
     private final Set<String> ended = new HashSet<>();
     private final Set<String> failed = new LinkedHashSet<>();
-    private final Set<String> starting = new LinkedHashSet<>();
+    private final Set<String> uncovered = new LinkedHashSet<>();
     private final Predicate<String> expected; // names of what fails without a mutant: tests, or classes that can't be set up
 
     SuiteRun(Configuration framework, ClassLoader loader, Collection<String> classes, Predicate<String> expected) {
@@ -61,7 +61,11 @@ public final class SuiteRun implements TestUnitExecutionListener, ResultCollecto
 
     private Stream<Class<?>> loaded(ClassName name) {
         try {
-            return Stream.of(Class.forName(name.asJavaName(), false, loader));
+            Class<?> test = Class.forName(name.asJavaName(), false, loader);
+            if (LateCode.isIn(test)) {
+                uncovered.add(name.asJavaName());
+            }
+            return Stream.of(test);
         } catch (ClassNotFoundException | LinkageError error) { // PIT leaves it out, too
             return Stream.of();
         }
@@ -72,9 +76,9 @@ public final class SuiteRun implements TestUnitExecutionListener, ResultCollecto
         return List.copyOf(failed);
     }
 
-    /** The names of the classes whose tests have started JVMs, or have run while these lived. */
-    public synchronized List<String> starting() {
-        return List.copyOf(starting);
+    /** The names of the classes that run what no coverage has: in JVMs that they start, or that live meanwhile, or {@link LateCode}. */
+    public synchronized List<String> uncovered() {
+        return List.copyOf(uncovered);
     }
 
     /** How many tests have ended. */
@@ -87,10 +91,10 @@ public final class SuiteRun implements TestUnitExecutionListener, ResultCollecto
         ended.add(test.getQualifiedName());
         try {
             if (StartedProcesses.seen()) {
-                starting.add(classOf(test));
+                uncovered.add(classOf(test));
             }
         } catch (IOException unknown) {
-            starting.add(classOf(test));
+            uncovered.add(classOf(test));
         }
         if (!passed && !expected.test(test.getQualifiedName())) {
             failed.add(test.getQualifiedName());

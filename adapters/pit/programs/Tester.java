@@ -169,7 +169,7 @@ public final class Tester {
         answer.put("changed", changes(outcome));
         if (outcome.code == ExitCode.OK) {
             answer.put("failing", new ArrayList<>(failing));
-            answer.put("starting", new ArrayList<Object>(outcome.all.starting()));
+            answer.put("uncovered", new ArrayList<Object>(outcome.all.uncovered()));
             putLeft(outcome, settings, answer);
         }
         answer.put("error", outcome.error);
