@@ -136,12 +136,18 @@ async def test_what_a_process_of_a_copy_of_multiprocessing_runs_is_tested(tmp_pa
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_second",))}
 
 
-PROGRAM = b"""import os, subprocess, sys
+PROGRAM = b"""import os, subprocess, sys, tempfile
 
 from pkg.calc import compute
 
 HERE = os.path.dirname(sys.executable)
 ENVIRONMENT = {**os.environ, "PATH": HERE + os.pathsep + os.environ["PATH"], "PYTHONPATH": "."}
+
+
+def script(interpreter, text):
+    with open(tempfile.mkdtemp() + "/tool", "w", opener=lambda *_: os.open(_[0], os.O_CREAT | os.O_WRONLY, 0o755)) as file:
+        file.write(f"#!{interpreter}\\n{text}\\n")
+    return file.name
 
 
 def test_process():
@@ -155,9 +161,18 @@ def test_process():
         '["sh"], text=True, input=f"{sys.executable} -c \'import pkg.check\'"',
         '["env", "pytest", "-p", "pkg.check", "--markers"]',
         '["make", "check"]',
+        '[script("/usr/bin/env python3", "import pkg.check")]',
+        '[script("/bin/sh", "exec python -m pkg.check")]',
         '["true"], preexec_fn=lambda: compute("x") == "xxx" or os._exit(1)',
     ],
-    ids=["a shell's input", "by another program", "by a file of make", "before the program"],
+    ids=[
+        "a shell's input",
+        "by another program",
+        "by a file of make",
+        "a script",
+        "a shell's script",
+        "before the program",
+    ],
 )
 async def test_what_a_program_runs_that_is_started_in_another_way_is_tested(tmp_path: Path, start: str) -> None:
     check = b'from pkg.calc import compute\n\nassert compute("x") == "xxx"\n'

@@ -7,19 +7,23 @@ multiprocess, billiard and loky, which have the same modules.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from io import FileIO  # not `open`, which a test may have replaced: see channel.py
 from typing import TYPE_CHECKING, Any
 
 from .audit_events import listen
 from .own_paths import PATHS
+from .started import shebang
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 PROCESSES = "<processes>"  # stands among the files: a test that has read it has run what nobody sees, such as a process
 WAYS = ".popen_"  # in the names of modules
+SYSTEM = ("/bin/", "/usr/bin/")  # directories, the scripts of which run nothing of a project
 SHELLS = {"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "tcsh", "zsh"}
 # Of other programs, which their arguments need not show.
 RUNNERS = SHELLS | {"gmake", "hatch", "just", "make", "nox", "npm", "npx", "pdm", "pipenv", "poetry", "tox", "uv"}
@@ -98,8 +102,8 @@ def _watch(base: type[BaseProcess], note: Callable[[], None]) -> None:
 class ConcernedStarts:
     """Which programs may run the project's code or read it; `roots`: its names.
 
-    These are Python, its programs, shells and other `RUNNERS`, and what gets the name of one of these, or a path of the
-    project.
+    These are Python, its programs, shells and other `RUNNERS`, scripts for one of these, and what gets the name of one,
+    or a path of the project.
     """
 
     def __init__(self, roots: Sequence[str]) -> None:
@@ -110,8 +114,11 @@ class ConcernedStarts:
 
         It may where these are not known.
         """
+        if not names:
+            return True
         paths = [*(name for name in names[:2] if os.sep in name), *names[2:]]
-        return not names or _may_run_python(names) or any(self._leads_there(directory, path) for path in paths)
+        runs_python = _may_run_python([*names, *_interpreter(directory, names[0])])
+        return runs_python or any(self._leads_there(directory, path) for path in paths)
 
     def _leads_there(self, directory: str, argument: str) -> bool:
         path = argument.rpartition("=")[2]  # of an option
@@ -126,6 +133,15 @@ def names_of(executable: object, arguments: object) -> list[str]:
     """The program that `subprocess.Popen` starts, and its arguments, as the audit event has them."""
     words = [executable, *arguments] if isinstance(arguments, (list, tuple)) else [executable, arguments]
     return [os.fsdecode(word) for word in words if isinstance(word, (str, bytes, os.PathLike))]
+
+
+def _interpreter(directory: str, program: str) -> list[str]:
+    """The words of a script's first line, but for scripts of the system."""
+    with contextlib.suppress(OSError, ValueError):
+        if os.sep in program and not program.startswith(SYSTEM):
+            with FileIO(PATHS.join(directory, program)) as file:
+                return shebang(file)
+    return []
 
 
 def _may_run_python(names: Sequence[str]) -> bool:

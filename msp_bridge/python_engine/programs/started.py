@@ -100,11 +100,10 @@ class Starts:
             return _is_customized(options)
         try:
             with FileIO(program) as file:
-                line = os.fsdecode(file.read(SHEBANG).partition(b"\n")[0])
+                words = shebang(file)
         except OSError:
             return False
-        words = line[2:].split()
-        return line.startswith("#!") and len(words) == 1 and bool(real(words[0]) == python)
+        return len(words) == 1 and bool(real(words[0]) == python)
 
     def _variables(self, file: str, variables: "Sequence[bytes] | None") -> "list[bytes]":
         given = [b"%b=%b" % each for each in self._os.environb.items()] if variables is None else list(variables)
@@ -114,6 +113,12 @@ class Starts:
         new = PATH + os.fsencode(os.pathsep.join(filter(None, [self._os.path.dirname(file), pythonpath])))
         ours = [*([new] if old is None else []), os.fsencode(f"{VARIABLE}={marshal.dumps(told).hex()}")]
         return [new if each is old else each for each in given] + ours
+
+
+def shebang(file: FileIO) -> "list[str]":
+    """The interpreter of a script and its argument; of another file there is none."""
+    line = file.read(SHEBANG).partition(b"\n")[0]
+    return os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
 
 
 def _is_customized(options: "list[str]") -> bool:
