@@ -280,6 +280,26 @@ def test_what_runs_no_python_of_ours_tells_nothing(started: StartedProcesses) ->
     assert started.lines() == set()
 
 
+@pytest.mark.parametrize(
+    ("names", "may"),
+    [
+        (["true", "true"], False),
+        (["git", "git", "status"], False),
+        (["uvx", "uvx", "tool"], True),
+        (["/opt/ninja", "ninja"], True),
+        (["env", "env", "python3", "-V"], True),
+        (["cat", "cat", "pkg/calc.py"], True),
+        (["cat", "cat", "--file=pkg"], True),
+        (["cat", "cat", "../elsewhere"], False),
+        (["../tool", "tool"], True),
+        ([], True),
+    ],
+)
+def test_what_runs_or_reads_the_project_is_known_by_its_names(project: Path, names: list[str], may: bool) -> None:
+    (project.parent / "tool").write_text("#!/usr/bin/env python3\n")
+    assert ConcernedStarts([str(project)]).concerns(str(project), names) == may
+
+
 def test_what_is_read_and_listed_is_told(started: StartedProcesses, project: Path) -> None:
     run("-c", "import os; open('pkg/calc.py').close(); os.listdir('pkg'); os.listdir()")
     assert lines(started, project) == {("pkg/calc.py", 0), ("pkg/", 0), ("", 0)}

@@ -25,8 +25,9 @@ PROCESSES = "<processes>"  # stands among the files: a test that has read it has
 WAYS = ".popen_"  # in the names of modules
 SYSTEM = ("/bin/", "/usr/bin/")  # directories, the scripts of which run nothing of a project
 SHELLS = {"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "tcsh", "zsh"}
-# Of other programs, which their arguments need not show.
-RUNNERS = SHELLS | {"gmake", "hatch", "just", "make", "nox", "npm", "npx", "pdm", "pipenv", "poetry", "tox", "uv"}
+MAKERS = {"cmake", "gmake", "just", "make", "ninja", "nox", "tox"}
+ENVIRONMENTS = {"conda", "hatch", "npm", "npx", "pdm", "pipenv", "pipx", "pixi", "poetry", "uv", "uvx"}
+RUNNERS = SHELLS | MAKERS | ENVIRONMENTS  # of other programs, which their arguments need not show
 INTERPRETERS = "_interpreters"  # from Python 3.13, which has no event for a new one
 STARTS = {  # audit events; an interpreter in this process, too, imports all anew, unseen
     "cpython.PyInterpreterState_New",
