@@ -25,6 +25,7 @@ NO_ASYNC = re.compile(r"async def functions are not natively supported")
 NO_MARKER = re.compile(  # an error by `--strict-markers`, or where warnings are errors
     r"(?:pytest\.PytestUnknownMarkWarning: Unknown pytest\.mark\.|'(?=\w+' not found in `markers`))(?P<name>\w+)"
 )
+REMOVED = re.compile(r"pytest\.PytestRemovedIn\d+Warning")  # what pytest says of itself, where warnings are errors
 NO_SETTINGS = re.compile(r"settings are not configured")  # Django's
 OPTIONS = {  # the beginning of an option, and the package that has it
     "--cov": "pytest-cov",
@@ -107,8 +108,10 @@ def elsewhere(way: str | None, python: Path) -> str | None:
 def remedy_of(text: str, plan: TestPlan, root: Path) -> str | None:
     """The command after which `text`, what pytest says of a failure in the project at `root`, is no reason any more.
 
-    None where no package that is missing is the cause, nor Django's settings.
+    None where no package that is missing is the cause, nor Django's settings or a warning of pytest.
     """
+    if found := REMOVED.search(text):
+        return f'put "ignore::{found[0]}" into `filterwarnings` of pytest'
     if NO_SETTINGS.search(text):
         return _naming_settings(plan.python, root)
     missing = list(dict.fromkeys(_missing(text)))

@@ -78,3 +78,11 @@ def test_tests_that_start_processes_are_named_when_they_make_every_survivor_slow
 def test_each_cause_has_a_remark() -> None:
     found = of_tests({"unsteady": ["test_a"], "always_fresh": "a reason", "fork_unsafe": ["test_b"], "starting": {}})  # type: ignore[typeddict-item]
     assert [str(remark).partition(" ")[0] for remark in found] == ["test_a", "every", "test_b"]
+
+
+def test_what_pytest_is_to_remove_may_be_used_where_warnings_are_errors(tmp_path: Path) -> None:
+    text = "INTERNALERROR> pytest.PytestRemovedIn10Warning: config.inicfg is deprecated, use config.getini() instead."
+    assert (
+        remedy_of(text, PLAN, tmp_path)
+        == 'put "ignore::pytest.PytestRemovedIn10Warning" into `filterwarnings` of pytest'
+    )
