@@ -47,7 +47,8 @@ class BridgeError(Exception):
 
     def __str__(self) -> str:
         """Problem and remedy in one line."""
-        return self.problem if self.remedy is None else f"{self.problem}: {self.remedy}"
+        # What a tool says, which is a part of some problems, may have a full stop.
+        return self.problem if self.remedy is None else f"{self.problem.rstrip('.')}: {self.remedy}"
 
     def labelled(self, label: str) -> Self:
         """The same error of the same class, with `label` before its problem: which of several projects has it."""

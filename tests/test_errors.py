@@ -6,6 +6,7 @@ from msp_bridge.errors import BaselineError, BridgeError, ToolError
 def test_an_error_reads_as_problem_and_remedy() -> None:
     assert str(BridgeError("git failed", "install git")) == "git failed: install git"
     assert str(BridgeError("git failed")) == "git failed"
+    assert str(BridgeError("git says: no repository.", "run `git init`")) == "git says: no repository: run `git init`"
 
 
 def test_a_label_keeps_the_class_and_what_it_carries() -> None:
