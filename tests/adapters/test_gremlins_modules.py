@@ -13,7 +13,7 @@ from support.files import written
 from support.go_trees import PROGRAMS, adapter_on, discovered, key, needs_gremlins, results_of
 from support.projects import copied
 
-from msp_bridge.adapter import BaselineError, FailingTest, Status, ToolError
+from msp_bridge.adapter import BaselineError, FailingTest, Result, Status, ToolError
 from msp_bridge.testing import Oracle
 
 pytestmark = [needs_gremlins, pytest.mark.usefixtures("go_programs")]
@@ -190,6 +190,15 @@ OLDER = "v0.5.0"
 UNKNOWN_TO_OLDER = "14 ARITHMETIC_BASE +"  # another type of the same token is switched off
 
 
+async def all_results(root: Path, *paths: str) -> dict[str, Result]:
+    """Results of the mutants of a project of which there is nothing to be said, by "line mutator replacement"."""
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, *paths)
+        results, notices = await results_of(adapter, mutants)
+    assert notices == []
+    return results
+
+
 @pytest.fixture
 def older(go_programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An older gremlins is the first on PATH."""
@@ -341,10 +350,7 @@ async def test_a_test_binary_has_the_name_that_go_gives_it_and_its_directory_in_
 ) -> None:
     if shared:
         monkeypatch.setattr(binaries, "MIN_TOGETHER", 1)
-    async with adapter_on(written(tmp_path, NAMED)) as adapter:
-        mutants, _ = await discovered(adapter, path)
-        results, notices = await results_of(adapter, mutants)
-    assert notices == []
+    results = await all_results(written(tmp_path, NAMED), path)
     assert {key: result.status for key, result in results.items()} == {
         "9 CONDITIONALS_NEGATION ==": Status.KILLED,
         "10 INCREMENT_DECREMENT --": Status.NO_COVERAGE,
@@ -354,10 +360,7 @@ async def test_a_test_binary_has_the_name_that_go_gives_it_and_its_directory_in_
 
 async def test_how_tests_run_is_what_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOFLAGS", "-short -buildvcs=false --parallel=1")
-    async with adapter_on(written(tmp_path, SHORT)) as adapter:
-        mutants, _ = await discovered(adapter)
-        results, notices = await results_of(adapter, mutants)
-    assert notices == []
+    results = await all_results(written(tmp_path, SHORT))
     statuses = {key: result.status for key, result in results.items()}
     assert statuses == {"3 ARITHMETIC_BASE -": Status.KILLED, "5 ARITHMETIC_BASE /": Status.NO_COVERAGE}
 
@@ -376,10 +379,7 @@ def test_tests_that_ask_how_they_run_run_as_with_go_test(text: bytes, expected: 
 
 
 async def test_tests_meet_no_verbose_run_and_a_deadline(tmp_path: Path) -> None:
-    async with adapter_on(written(tmp_path, ASKING)) as adapter:
-        mutants, _ = await discovered(adapter)
-        results, notices = await results_of(adapter, mutants)
-    assert notices == []
+    results = await all_results(written(tmp_path, ASKING))
     statuses = {key: result.status for key, result in results.items()}
     assert statuses == {"3 ARITHMETIC_BASE -": Status.SURVIVED, "5 ARITHMETIC_BASE /": Status.KILLED}
     assert [result.tests_completed for result in results.values()] == [None, None]
