@@ -119,10 +119,15 @@ async def test_there_is_none_where_conftest_may_depend_on_a_mutant_or_share_more
 
 
 async def test_it_stays_after_an_edit_of_a_function(tmp_path: Path) -> None:
-    async with Trial.of(files(), tmp_path) as trial:
-        first = await trial.test(await trial.discover())
+    async def of_measured(trial: Trial) -> dict[str, Result]:
+        """Code that no test runs waits until all are measured: until then jobs are forks of the fresh server."""
+        await trial.test(await trial.discover("pkg/spare.py"))
+        return await trial.test(await trial.discover("pkg/m.py"))
+
+    async with Trial.of(files() | {"pkg/spare.py": b"def spare():\n    return 1\n"}, tmp_path) as trial:
+        first = await of_measured(trial)
         trial.edit("pkg/m.py", 'name + "!"', '"" + name + "!"')
-        second = await trial.test(await trial.discover())
+        second = await of_measured(trial)
     assert where_conftest_ran(first) == where_conftest_ran(second) == {"before the fork"}
 
 
