@@ -25,7 +25,7 @@ from support.stryker_js_trees import KILLS, scripted
 
 from msp_bridge.adapter import Mutant, Status
 
-SOME = 61  # in the main ring, a cancel at each 61st await from a random one on
+SOME = 101  # in the main ring, a cancel at each 101st await from a random one on
 BUILT = {"gremlins": 4, "pit": 3}  # elsewhere at each fourth or third of these, whose work compiles anew each time
 TEST_IN_GO = """package f
 

@@ -28,7 +28,9 @@ def core_is_quick(request: pytest.FixtureRequest) -> Iterator[None]:
     used = _cpu_s() - before
     if used > CORE_CPU_S and request.node.stash.get(IN_CORE, False):
         allowed = CORE_STARTS * _start_s()
-        assert used < allowed, f"takes {used:.1f} s of CPU, not {allowed:.1f}: make it cheaper, or name it in NOT_CORE"
+        assert used < allowed, (
+            f"takes {used:.1f} s of CPU, not {allowed:.1f}: make it cheaper, or name it in not_core of rings.toml"
+        )
 
 
 @pytest.hookimpl(wrapper=True)
