@@ -155,7 +155,7 @@ class Go:
             printed = await tree.output()
             if await tree.exited() == 0:
                 return None
-            return printed.decode("utf-8", "replace") + tree.both_errors
+            return printed.decode("utf-8", "replace") + tree.both_errors or tree.outcome
 
 
 @define

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.gremlins.binaries import MIN_TOGETHER
-from msp_bridge.adapters.gremlins.execution import Outcome
 from support.environments import program
 from support.files import written
 from support.go_trees import PROGRAMS, adapter_on, discovered, key, needs_gremlins, results_of, shop
@@ -317,20 +316,6 @@ async def test_failing_tests_are_named_whose_package_prints_a_lot(tmp_path: Path
     assert {key: result.status for key, result in results.items()} == {
         key: status for key, status in PRICE.items() if key.startswith("24")
     }
-
-
-@pytest.mark.parametrize(
-    ("printed", "reason"),
-    [
-        ("=== RUN   TestA\n    a_test.go:3: fine\n=== RUN   TestB\n--- FAIL: TestB (0.00s)\n", "TestB failed"),
-        ("=== RUN   TestA\n=== RUN   TestB\n=== CONT  TestA\npanic: gone\n\ngoroutine 7:\n", "panic: gone"),
-        ("=== RUN   TestA\n    a_test.go:3: fine\nended\n", "ended"),
-        ("", "exit code 2"),
-    ],
-    ids=["a test that says nothing", "a process that ends in another test", "a process that ends", "silence"],
-)
-def test_a_reason_is_what_the_failure_has_printed(printed: str, reason: str) -> None:
-    assert Outcome(2, printed, 0.0).reason == reason
 
 
 @pytest.mark.parametrize("everything", [False, True])

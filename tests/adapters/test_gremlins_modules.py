@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.gremlins import binaries
 from msp_bridge.adapters.gremlins.go import Go
-from msp_bridge.adapters.gremlins.suite import goes_on_after_tests, modes
 from support.files import written
 from support.go_trees import PROGRAMS, adapter_on, discovered, key, needs_gremlins, results_of
 from support.projects import copied
@@ -365,39 +364,11 @@ async def test_how_tests_run_is_what_the_environment_says(tmp_path: Path, monkey
     assert statuses == {"3 ARITHMETIC_BASE -": Status.KILLED, "5 ARITHMETIC_BASE /": Status.NO_COVERAGE}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (b"func TestA(t *testing.T) {}", ("-test.v", "-test.timeout=0")),
-        (b"if testing.Verbose() {", ("-test.timeout=0",)),
-        (b'flag.Lookup("test.v")', ("-test.timeout=0",)),
-        (b"deadline, ok := t.Deadline()", ("-test.v", "-test.timeout=10m")),
-    ],
-)
-def test_tests_that_ask_how_they_run_run_as_with_go_test(text: bytes, expected: tuple[str, ...]) -> None:
-    assert modes([b"", text]) == expected
-
-
 async def test_tests_meet_no_verbose_run_and_a_deadline(tmp_path: Path) -> None:
     results = await all_results(written(tmp_path, ASKING))
     statuses = {key: result.status for key, result in results.items()}
     assert statuses == {"3 ARITHMETIC_BASE -": Status.SURVIVED, "5 ARITHMETIC_BASE /": Status.KILLED}
     assert [result.tests_completed for result in results.values()] == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("body", "goes_on"),
-    [
-        ("{ os.Exit(m.Run()) }", False),
-        ("{\n\tsetUp()\n\tos.Exit(m.Run())\n}", False),
-        ("{\n\tcode := m.Run()\n\tos.Exit(code)\n}", True),
-        ("{\n\tdefer tearDown()\n\tm.Run()\n}", True),
-        ("{ goleak.VerifyTestMain(m) }", True),
-    ],
-)
-def test_a_main_function_of_tests_that_ends_with_them_runs_no_code_after_them(body: str, goes_on: bool) -> None:
-    text = f"package a\n\nfunc TestMain(m *testing.M) {body}\n\nfunc sum(m int) int {{\n\treturn m\n}}\n"
-    assert goes_on_after_tests(text.encode()) is goes_on
 
 
 async def test_fresh_processes_do_not_take_a_module_that_go_can_not_load_for_one_without_tests(workspace: Path) -> None:
