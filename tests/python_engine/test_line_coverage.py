@@ -10,7 +10,7 @@ import pytest
 from msp_bridge.python_engine.programs.imports import ImportTrace, monitoring
 from msp_bridge.python_engine.programs.late_imports import Lines
 from msp_bridge.python_engine.programs.line_coverage import Monitoring, ProbedFile, ProbedFiles, Probes
-from msp_bridge.python_engine.programs.live_code import LiveFunctions, Segment, key
+from msp_bridge.python_engine.programs.live_code import LiveFunctions, Segment, all_nested, key
 
 FILE = "/line_coverage_under_test.py"
 MODULE = '''
@@ -32,6 +32,12 @@ def outer():
         value += 1
         return value
     return inner
+
+def local():
+    class Local:
+        """Doc."""
+        size = 4
+    return Local
 
 class Thing:
     @property
@@ -110,14 +116,15 @@ def test_the_lines_that_run_are_noted(module, noted):
     assert not hit & lines("raise KeyError", "with_lambda(")
 
 
-def test_lambdas_closures_properties_generators_and_functions_of_one_line_are_seen(module, noted):
+def test_lambdas_closures_local_classes_properties_generators_and_functions_of_one_line_are_seen(module, noted):
     assert module.branch(False) == "x!"
     assert module.outer()() == 2
     assert module.Thing().kind == "thing"
     assert list(module.generate()) == [0, 1]
     assert (module.short(1), module.twice(1)) == (11, 20)
+    assert (module.local().size, module.local().__doc__) == (4, "Doc.")
     hit = {line for _, line in noted.hits}
-    assert hit >= lines('text + "!"', "value += 1", 'return "thing"', "yield n", "a + 10", "a * 20")
+    assert hit >= lines('text + "!"', "value += 1", 'return "thing"', "yield n", "a + 10", "a * 20", "size = 4")
 
 
 def test_each_test_has_its_own_lines(module, noted):
@@ -131,6 +138,36 @@ def test_each_test_has_its_own_lines(module, noted):
     module.outer()()
     assert {line for _, line in first} >= lines("if a:")
     assert not noted.hits & first
+
+
+def test_what_is_imported_late_has_its_local_classes_noted(noted):
+    namespace = {}
+    exec(noted.noting(compile(MODULE, FILE, "exec", dont_inherit=True), MODULE), namespace)
+    noted.hits.clear()
+    assert namespace["local"]().size == 4
+    assert {line for _, line in noted.hits} >= lines("class Local", "size = 4")
+
+
+def test_code_that_is_not_what_the_text_compiles_to_gets_no_probes(module):
+    """A loader has compiled it in its own way."""
+    code = compile(MODULE.replace("size = 4", "size = 5"), FILE, "exec", dont_inherit=True)
+    with pytest.raises(ValueError, match="a loader"):
+        probes_of(LiveFunctions(frozenset([FILE]))).noting(code, MODULE)
+
+
+def test_a_copy_of_its_code_that_a_function_gets_is_noted(module, noted):
+    copy = module.short.__code__.replace(co_name="copied")
+    assert noted.notes(copy)
+    assert types.FunctionType(copy, {})(1) == 11
+    assert {line for _, line in noted.hits} >= lines("a + 10")
+
+
+def test_code_that_is_no_copy_is_noted_or_told_to_be_hidden(module, noted):
+    codes = all_nested(compile(MODULE, FILE, "exec", dont_inherit=True))
+    anew = next(code for code in codes if code.co_name == "short")
+    is_noted = noted.notes(anew)
+    assert types.FunctionType(anew, {})(1) == 11
+    assert is_noted == bool({line for _, line in noted.hits} & lines("a + 10"))
 
 
 def test_a_mutant_can_be_put_into_functions_the_lines_of_which_are_to_be_noted(module):

@@ -245,6 +245,10 @@ def test_a_mutant_that_is_no_python_is_a_syntax_error():
         ("def f(a):\n    for x in many:\n        x = 2\n", "many", range(2, 3)),
         ("def f(a):\n    match some:\n        case 1:\n            return 2\n", "some", range(2, 3)),
         ("def f(a):\n    def g(b=max(a,\n            1)):\n        pass\n", "1", range(2, 4)),
+        ("def f(a):\n    if (a and\n            a > 1): return 1\n", "a > 1", range(2, 4)),
+        ("def f(a):\n    def g(\n            b=2): return a\n", "2", range(2, 4)),
+        ("def f(a):\n    b = (a,\n         1); c = 2; return b\n", "2", range(3, 4)),
+        ("def f(a):\n    @cached(\n        1)\n    def g():\n        pass\n", "1", range(3, 5)),
         ("f = [\n    lambda a: a,\n    lambda a: a + 1,\n]\n", "a + 1", range(1, 5)),
     ],
 )

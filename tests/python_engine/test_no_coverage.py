@@ -239,3 +239,66 @@ exec("sys.addaudithook(lambda *_: None)", {"__name__": "NAME", "sys": sys})
 def test_what_audits_itself_alone_calls_nothing_of_the_project(name: str, noted: str) -> None:
     run = [sys.executable, "-c", AUDITED.replace("NAME", name)]
     assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == noted
+
+
+ONE_LINE = b"""def calc(n):
+    if (n and
+            n > 2): return "more"
+    return "aaa"[:n + 1]
+"""
+COPIED = b"""def calc(n):
+    def made():
+        return "a" * (n + 1)
+
+    made.__code__ = made.__code__.replace(co_name="copied")
+    return made()
+"""
+LOCAL_CLASS = b"""def calc(n):
+    class Page:
+        size = n + 1
+
+    return "a" * Page.size
+"""
+COMPILED = b"""IS_LOADED = False
+
+
+def calc(n):
+    if IS_LOADED:
+        return "a" * (n + 1)
+    return "aaa"
+"""
+LOADED = """from importlib.machinery import SourceFileLoader
+from importlib.util import decode_source, module_from_spec, spec_from_file_location
+from pathlib import Path
+
+
+class Loader(SourceFileLoader):
+    def source_to_code(self, data, path, *, _optimization=-1):
+        return compile(decode_source(data).replace("IS_LOADED = False", "IS_LOADED = True"), path, "exec")
+
+
+def test_it():
+    path = str(Path("pkg/calc.py").resolve())
+    spec = spec_from_file_location("loaded", path, loader=Loader("loaded", path))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.calc(2) == "aaa"
+"""
+AT_FIRST = 'from pkg.calc import calc\n\n\ndef test_it():\n    assert calc(2) == "aaa"\n'
+LATE = 'def test_it():\n    from pkg.calc import calc\n\n    assert calc(2) == "aaa"\n'
+
+
+@pytest.mark.parametrize(
+    ("code", "test", "killed"),
+    [
+        pytest.param(ONE_LINE, AT_FIRST, 5, id="of a condition that has its block on the last of its lines"),
+        pytest.param(COPIED, AT_FIRST, 7, id="of code that is copied while the test runs"),
+        pytest.param(LOCAL_CLASS, LATE, 6, id="of a class in a function of a file that a test imports"),
+        pytest.param(COMPILED, LOADED, 5, id="of a file that a loader compiles in its own way"),
+    ],
+)
+async def test_a_mutant_is_covered(tmp_path: Path, code: bytes, test: str, killed: int) -> None:
+    """Which of these were overlooked depended on how this Python notes lines: before 3.12, or from then on."""
+    async with Trial.of({**PACKAGE, "pkg/calc.py": code, FIRST: test.encode()}, tmp_path) as trial:
+        found = [result.status for name, result in (await trial.test()).items() if "x_calc_" in name]
+    assert found.count(Status.KILLED) == killed

@@ -11,7 +11,8 @@ test that imports it first, so its lines count for that test. The confirmation o
 others. The code of a file that a test imports again (`importlib.reload`) goes the same way.
 
 Code of these files that comes otherwise (`runpy`, a loader of somebody else) is seen when it is executed, by an audit
-event, and can't be noted. A test that executes such code may run any line.
+event, and can't be noted. A test that executes such code may run any line. So it may where a function gets code of any
+of the files that can't be noted while the test runs: a pickle, or what something else has compiled.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import importlib.util
 import types
 from collections.abc import Callable, Collection, Iterator
 from importlib.machinery import SourceFileLoader
-from typing import Protocol
+from typing import Any, Protocol
 
+from .audit_events import listen
+from .code_runs import GIVING
 from .imports import watch_executions
 from .live_code import FUNCTION, nested
 
@@ -46,6 +49,10 @@ class Lines(Protocol):
         """
         ...
 
+    def notes(self, code: types.CodeType) -> bool:
+        """Whether the lines of `code` are noted, which a function gets now."""
+        ...
+
 
 class LateImports:
     """Has `lines` note what is imported from now on; there is one in a process, which has no other use."""
@@ -63,6 +70,7 @@ class LateImports:
 
         SourceFileLoader.get_code = get_noted_code  # type: ignore[assignment,method-assign]
         watch_executions(self._filenames, self._executed)
+        listen(GIVING - {"exec"}, self._given)
 
     def _noting(self, loader: SourceFileLoader, code: types.CodeType) -> types.CodeType:
         try:
@@ -76,6 +84,11 @@ class LateImports:
 
     def _executed(self, _filename: str, code: types.CodeType) -> None:
         if not any(code is noted for noted in self._noted):
+            self._on_hidden()
+
+    def _given(self, _event: str, arguments: tuple[Any, ...]) -> None:
+        code = arguments[-1]
+        if isinstance(code, types.CodeType) and code.co_filename in self._filenames and not self._lines.notes(code):
             self._on_hidden()
 
 

@@ -40,13 +40,14 @@ import pytest
 from .file_edit import normal_text
 from .imports import TOOL, monitoring
 from .late_imports import LateImports, Line, Lines
-from .live_code import FUNCTION, LiveFunctions, all_nested, in_pairs
+from .live_code import LiveFunctions, all_nested, in_pairs
 from .process_starts import PROCESSES, ConcernedStarts, note_starts
 from .started_processes import POPEN, StartedProcesses
 from .text_reads import TEXT, TextReads
 from .unseen_calls import note_unseen_calls
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that notes a hit
 
 
@@ -81,10 +82,14 @@ class Monitoring:
 
     def noting(self, code: types.CodeType, _text: str) -> types.CodeType:
         """The same code."""
-        for inner in all_nested(code):
-            if inner.co_flags & FUNCTION:
-                self._watch(inner)
+        self.notes(code)
         return code
+
+    def notes(self, code: types.CodeType) -> bool:
+        """From now on."""
+        for inner in all_nested(code):
+            self._watch(inner)
+        return True
 
     def _watch(self, code: types.CodeType) -> None:
         monitoring.set_local_events(TOOL, code, monitoring.events.LINE | monitoring.events.PY_START)
@@ -153,7 +158,14 @@ class Probes:
 
     def noting(self, code: types.CodeType, text: str) -> types.CodeType:
         """The code with probes."""
-        return with_constant(ProbedFile.of(code.co_filename, text).probed, self.hits.add)
+        file = ProbedFile.of(code.co_filename, text)
+        if file.code != code:
+            raise ValueError("a loader has compiled something else than the text")
+        return with_constant(file.probed, self.hits.add)
+
+    def notes(self, code: types.CodeType) -> bool:
+        """A copy has the probes, unless it was pickled."""
+        return self.hits.add in code.co_consts
 
 
 def with_constant(code: types.CodeType, value: object) -> types.CodeType:
@@ -169,14 +181,14 @@ def with_constant(code: types.CodeType, value: object) -> types.CodeType:
 
 def _add_probes(node: ast.AST, filename: str, inside: bool = False) -> None:
     """Put a probe before each statement that is inside of a function, and into each lambda."""
-    inside = isinstance(node, FUNCTIONS) or (inside and not isinstance(node, ast.ClassDef))
+    inside = inside or isinstance(node, FUNCTIONS)
     for child in ast.iter_child_nodes(node):
         _add_probes(child, filename, inside)
     if isinstance(node, ast.Lambda):
         node.body = ast.copy_location(ast.BoolOp(ast.Or(), [_probe(node.body, filename), node.body]), node.body)
     for _, block in ast.iter_fields(node) if inside else ():
         if isinstance(block, list) and all(isinstance(each, ast.stmt) for each in block):
-            begin = isinstance(node, FUNCTIONS) and block is node.body and _is_constant(block[0])  # a docstring
+            begin = isinstance(node, DEFINITIONS) and block is node.body and _is_constant(block[0])  # a docstring
             probed = [(ast.copy_location(ast.Expr(_probe(each, filename)), each), each) for each in block[begin:]]
             block[begin:] = chain.from_iterable(probed)
 
@@ -215,9 +227,9 @@ class TestCoverage:
         started = self._started = StartedProcesses(scratch / "started", starts, filenames, loaded)
         note_starts(note, lambda event, arguments: event != POPEN or started.concerns(arguments))
         started.begin()
-        self._late = LateImports(lines, filenames, note)
         TextReads(*roots, note=note, hide=note).begin()
         lines.begin()
+        self._late = LateImports(lines, filenames, note)
         lines.again()
         note_unseen_calls(note)
 

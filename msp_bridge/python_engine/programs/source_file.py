@@ -25,7 +25,9 @@ class SourceFile:
         self.filename, self.text, self._tree = filename, text, ast.parse(text)
         self._starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))  # offsets of the lines
         statements = (node for node in ast.walk(self._tree) if isinstance(node, ast.stmt))
-        self._statements = [(first_line(node), node.end_lineno or node.lineno, node) for node in statements]
+        self._statements = [
+            ((first_line(node), node.col_offset), node.end_lineno or node.lineno, node) for node in statements
+        ]
         future = [node for node in self._tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
         self._flags = reduce(or_, (_flag_of(name.name) for node in future for name in node.names), 0)
         names = sorted(set(_imported(self._tree.body)))
@@ -55,13 +57,16 @@ class SourceFile:
     def statement(self, start: int, end: int) -> range:
         """The lines of the innermost statement around `text[start:end]`; of a compound one, those before its body."""
         first, last = self._lines(start, end)
+        place = first, len(self.text[self._starts[first - 1] : start].encode())
         best: ast.stmt | None = None
-        latest = 0
+        latest = 0, 0
         for begin, stop, node in self._statements:
-            if latest <= begin <= first and last <= stop:
+            if latest <= begin <= place and last <= stop:
                 best, latest = node, begin
-        if best is None or isinstance(best, DEFINITIONS):
-            return range(min(first, best.lineno) if best else first, last + 1)  # of its head
+        if best is None:
+            return range(first, last + 1)
+        if isinstance(best, DEFINITIONS):
+            return range(min(first, best.lineno), max(last, best.lineno) + 1)  # of its head, where it is made
         body = getattr(best, "body", None) or getattr(best, "cases", None)
         if body:
             head = body[0].lineno if isinstance(body[0], ast.stmt) else body[0].pattern.lineno
