@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from attrs import frozen
 
-from msp_bridge.python_engine.programs.baseline import Baseline, Held
+from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts, Held
 from msp_bridge.python_engine.programs.live_code import CodeChange
 from msp_bridge.python_engine.programs.source_file import SourceFile
 
@@ -56,6 +56,18 @@ def test_a_test_that_is_known_runs_alone_for_the_functions_that_it_runs() -> Non
     assert Case(known).unknown_for("b + 1", "b - 1") == ["test_whole", "test_new"]  # what is nested belongs to it
     assert Case(known).unknown_for("- 2", "+ 2") == ["test_whole", "test_new"]
     assert Case(known).unknown_for("/ 5", "* 5") == ["test_area", "test_new"]
+
+
+def test_code_in_a_function_that_is_suspended_is_not_live_nor_are_its_tests_known() -> None:
+    """It goes on with the code that it had, whatever the function gets."""
+    found = [(name, line) for (name, line), _ in change("b + 1", "b - 1").changed]
+    facts = FileFacts(frozenset([("whole", 1), *found]), frozenset([("whole", 1)]), frozenset(), read=False)
+    known = replace(baseline(), facts={"box.py": facts})
+    for code, replacement in (("b + 1", "b - 1"), ("- 2", "+ 2")):
+        assert not known.allows_live_code("box.py", change(code, replacement))
+        assert known.is_unseen("box.py", change(code, replacement))
+    running = replace(known, facts={"box.py": replace(facts, suspended=frozenset())})
+    assert running.allows_live_code("box.py", change("b + 1", "b - 1"))
 
 
 def test_of_functions_that_are_not_told_apart_nothing_is_known() -> None:

@@ -259,6 +259,14 @@ LOCAL_CLASS = b"""def calc(n):
 
     return "a" * Page.size
 """
+SUSPENDED = b"""def calc():
+    yield 2
+    yield (lambda n: "a" * n)(3)
+
+
+MADE = calc()
+FIRST = next(MADE)
+"""
 COMPILED = b"""IS_LOADED = False
 
 
@@ -285,6 +293,7 @@ def test_it():
     assert module.calc(2) == "aaa"
 """
 AT_FIRST = 'from pkg.calc import calc\n\n\ndef test_it():\n    assert calc(2) == "aaa"\n'
+AT_IMPORT = 'from pkg.calc import MADE\n\n\ndef test_it():\n    assert next(MADE) == "aaa"\n'
 LATE = 'def test_it():\n    from pkg.calc import calc\n\n    assert calc(2) == "aaa"\n'
 
 
@@ -294,6 +303,7 @@ LATE = 'def test_it():\n    from pkg.calc import calc\n\n    assert calc(2) == "
         pytest.param(ONE_LINE, AT_FIRST, 5, id="of a condition that has its block on the last of its lines"),
         pytest.param(COPIED, AT_FIRST, 7, id="of code that is copied while the test runs"),
         pytest.param(LOCAL_CLASS, LATE, 6, id="of a class in a function of a file that a test imports"),
+        pytest.param(SUSPENDED, AT_IMPORT, 6, id="of code in a generator that an import has begun"),
         pytest.param(COMPILED, LOADED, 5, id="of a file that a loader compiles in its own way"),
     ],
 )

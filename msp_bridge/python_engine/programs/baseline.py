@@ -345,15 +345,14 @@ class Baseline:
         if change.not_live is not None or facts.read:
             return False
         return not self.is_unseen(path, change) and not any(
-            function in facts.called
-            or function in facts.suspended
-            or (function not in facts.live and not facts.live.intersection(parents))
+            function in facts.called or (function not in facts.live and not facts.live.intersection(parents))
             for function, parents in change.changed
         )
 
     def is_unseen(self, path: str, change: CodeChange) -> bool:
-        """Whether it is not known which tests run the code of a mutant of the file `path`."""
-        unseen = self.unseen.get(path, frozenset())
+        """Whether it is not known which tests run the code of a mutant of the file `path`, as where it is suspended."""
+        facts = self.facts.get(path)
+        unseen = self.unseen.get(path, frozenset()) | (facts.suspended if facts is not None else frozenset())
         return any(not unseen.isdisjoint((function, *parents)) for function, parents in change.changed)
 
     def is_static(self, path: str, change: CodeChange) -> bool:

@@ -19,7 +19,7 @@ rule. A mutant goes to a fresh process, with the mutated file on the disk, if
 2. it changes the signature, the docstring, or the free variables, of a function (decorators and closures have seen
    them; a function keeps its `__doc__`);
 3. a function that it changes was called before the fork (`imports.ImportTrace` notes it);
-4. a function that it changes is suspended: a generator or a coroutine that is alive;
+4. a function that it changes, or one around it, is suspended: a generator or a coroutine that is alive;
 5. no live function has the old code: compiled by something else (pytest's assertion rewriting of a plug-in, an import
    hook, a decorator), or already freed. Old and new are compared by content *and* position, never by name alone. One
    that has other code at this position is a copy under another name, or changed, such as a decorator makes;
