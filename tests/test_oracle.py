@@ -183,6 +183,14 @@ async def test_results_that_differ_are_found(root: Path) -> None:
     assert (await oracle.compare(results(Status.IGNORED, Status.KILLED), count=1)).checked == 1
 
 
+async def test_a_mutant_that_can_not_be_compiled_contradicts_nothing(root: Path) -> None:
+    refusal = "/tests/Cart.cs(12,5): error CS0161: 'Cart.Rows()': not all code paths return a value [/src/Shop.csproj]"
+    command = ("sh", "-c", f'grep -q "a + b" calc.py || {{ echo "{refusal}"; exit 1; }}')
+    oracle = await Oracle.of(root, command, isolated=False)
+    survivor = Result(mutant(root, "calc.py", "a + b", "a - b"), Status.SURVIVED)
+    assert (await oracle.compare([survivor])).differences == ()
+
+
 ENDING = """import os
 
 def check(a):

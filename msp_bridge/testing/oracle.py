@@ -28,6 +28,9 @@ fails without a mutant (a coverage that is required, and not reached), each pyte
 *RuntimeError* says that the tests have no verdict: the mutant has ended their process. A fresh process contradicts it
 where pytest comes to its end, which its last line shows: a mutant may end it with any exit code. Other commands have no
 such line, and contradict nothing.
+
+A mutant that the compiler of C# refuses has no verdict either: Stryker.NET compiles all into one assembly, where the
+original stands beside each of them, and a method keeps its only `yield`.
 """
 
 from __future__ import annotations
@@ -77,6 +80,7 @@ def pytest_runtestloop(session):
     if outcome.excinfo is None and session.testscollected and not hasattr(session.config, "workerinput"):
         _exit(1 if session.testsfailed else 0)
 """
+REFUSED = re.compile(r": error CS\d+: ")  # what the compiler of C# prints
 SUMMARY = re.compile(r"\b\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed)\b.* in \d")  # pytest's last line
 WORLDS: tuple[frozenset[str] | None, ...] = (  # tried one after another; None: no namespaces
     namespaces.PARTS,
@@ -151,7 +155,12 @@ class Oracle(FreshProcesses):
             return await self._run(base, copy, kept, command)
 
     def agrees(self, result: Result, verdict: Verdict) -> bool:
-        """Whether both say detected, or both not. RuntimeError is right unless pytest comes to its end."""
+        """Whether both say detected, or both not. RuntimeError is right unless pytest comes to its end.
+
+        What can't be compiled contradicts nothing.
+        """
+        if REFUSED.search(verdict.output):
+            return True
         if result.status is Status.RUNTIME_ERROR:
             return not _is_of_pytest(verdict)
         return result.status.detected == verdict.status.detected
