@@ -5,10 +5,13 @@ one finds a fresh one. `vstest` and `testing_platform` speak the protocols.
 """
 
 import asyncio
+import contextlib
 import logging
+import re
 import time
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +20,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from attrs import field, frozen
 
 from msp_bridge.adapter import ToolError
-from msp_bridge.concurrency import cancel_all, in_thread, meanwhile, shielded
+from msp_bridge.concurrency import at_most, cancel_all, in_thread, meanwhile, shielded
 from msp_bridge.processes import ProcessTree
 
 log = logging.getLogger(__name__)
@@ -29,6 +32,10 @@ ThreadTimes = Mapping[tuple[int, int], float]  # process id and thread id to sec
 # [Stryker.Core/InjectedHelpers/MutantControl.cs].
 CONTROL_VARIABLE = "STRYKER_MUTANT_ID_CONTROL_VAR"
 MUTANT_VARIABLE = "ACTIVE_MUTATION"
+# The name of a file among the temporary ones, to which assemblies write at their end which mutants they have met. Each
+# adds its own name. Older ones don't.
+COVERAGE_VARIABLE = "STRYKER_COVERAGE_FILE"
+LEAVE_S = 10.0  # within which a host ends by itself, and has written that file
 CONNECT_TIMEOUT_S = 300.0  # a host that can't run ends much sooner
 CHUNK_BYTES = 1 << 16
 SHOWN_CHARS = 600  # characters of a program's last words in a message
@@ -167,8 +174,9 @@ class Host(ABC):
 
     name: ClassVar[str]  # in messages
 
-    def __init__(self, link: Link, source: str, *, stops: bool) -> None:
-        self._link, self._source, self._stops = link, source, stops
+    def __init__(self, link: Link, source: str, *, stops: bool, ignored: Collection[str] = ()) -> None:
+        """It `stops` at the first failure of a test that `ignored` does not name."""
+        self._link, self._source, self._stops, self._ignored = link, source, stops, ignored
         self.cases: dict[str, Case] = {}  # that have ended
         self.failures: list[tuple[str, str]] = []
         self.fault: str | None = None
@@ -181,6 +189,15 @@ class Host(ABC):
     @abstractmethod
     async def run(self, cases: Sequence[Case] | None) -> None:
         """Run `cases`, None for all tests; to the first failure, if it `stops` there. Raises `ToolError`."""
+
+    @abstractmethod
+    async def discover(self) -> None:
+        """Look for the tests, run none, and have the process end by itself. Raises OSError and `ToolError`."""
+
+    def failed(self, name: str, message: str) -> None:
+        """The test `name` has failed."""
+        if not (self._stops and (self.failures or name in self._ignored)):
+            self.failures.append((name, message))
 
     async def _ended(self) -> None:
         """The connection has ended before the run: so does the process."""
@@ -201,23 +218,54 @@ class Hosts:
         """Run all tests of the assemblies `sources` without a mutant. Raises `ToolError`."""
         return await self._run([(str(source), None) for source in sources], None, timeout_s)
 
-    async def run(self, mutant: int | None, cases: Sequence[Case], timeout_s: float) -> Outcome:
+    async def run(
+        self,
+        mutant: int | None,
+        cases: Sequence[Case],
+        timeout_s: float,
+        *,
+        anew: Collection[str] = (),
+        ignored: Collection[str] = (),
+    ) -> Outcome:
         """Run `cases` with the mutant of the id `mutant` active, until the first one fails. Raises `ToolError`.
 
-        Without a mutant all of them are run, failing ones too.
+        Without a mutant all of them are run, failing ones too. Of the assemblies `anew` all tests are run that are
+        found there, whatever they are with the mutant; failures of tests in `ignored` don't count.
         """
-        by_source = sorted(cases, key=lambda case: case.source)
-        groups = [(source, list(group)) for source, group in groupby(by_source, key=lambda case: case.source)]
-        outcome, _ = await self._run(groups, mutant, timeout_s)
+        by_source = groupby(sorted(cases, key=lambda case: case.source), key=lambda case: case.source)
+        groups = [(source, None if source in anew else list(group)) for source, group in by_source]
+        outcome, _ = await self._run(groups, mutant, timeout_s, ignored)
         return outcome
 
+    async def met_by_discovery(self, source: Path) -> Sequence[int]:
+        """The ids of the mutants whose code runs where the tests of the assembly `source` are looked for.
+
+        None are known where the assembly doesn't say. Raises `ToolError`.
+        """
+        name = f"discovery-{uuid.uuid4().hex}"
+        env = {**self._env, COVERAGE_VARIABLE: f"{name}.txt"}
+        host = f"{self._kind.name} of {source.name}"
+        link = await Link.start(host, partial(self._kind.command, str(source)), source.parent, env)
+        try:
+            async with at_most(CONNECT_TIMEOUT_S):
+                with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                    await self._kind(link, str(source), stops=False).discover()
+        finally:
+            await link.end()
+        files = await in_thread(lambda: [file.read_text() for file in Path(self._env["TMPDIR"]).glob(f"{name}*")])
+        return sorted({int(id) for text in files for id in re.findall(r"\d+", text)})
+
     async def _run(
-        self, groups: Sequence[tuple[str, Sequence[Case] | None]], mutant: int | None, timeout_s: float
+        self,
+        groups: Sequence[tuple[str, Sequence[Case] | None]],
+        mutant: int | None,
+        timeout_s: float,
+        ignored: Collection[str] = (),
     ) -> tuple[Outcome, Sequence[Case]]:
         begun, trees = time.monotonic(), list[ProcessTree]()
         try:
             hosts = await within(
-                timeout_s, self._each(groups, mutant, trees), lambda: trees[-1].thread_times() if trees else {}
+                timeout_s, self._each(groups, mutant, trees, ignored), lambda: trees[-1].thread_times() if trees else {}
             )
         except OutOfTime as late:
             return Outcome(time.monotonic() - begun, timed_out=True, computed=late.computed), ()
@@ -231,7 +279,11 @@ class Hosts:
         return outcome, tuple(cases.values())
 
     async def _each(
-        self, groups: Sequence[tuple[str, Sequence[Case] | None]], mutant: int | None, trees: list[ProcessTree]
+        self,
+        groups: Sequence[tuple[str, Sequence[Case] | None]],
+        mutant: int | None,
+        trees: list[ProcessTree],
+        ignored: Collection[str],
     ) -> list[Host]:
         """One host after the other, with a mutant up to the first that fails. Appends to `trees` each one's tree."""
         hosts: list[Host] = []
@@ -241,7 +293,7 @@ class Hosts:
             link = await Link.start(name, partial(self._kind.command, source), Path(source).parent, env)
             trees.append(link.tree)
             try:
-                host = self._kind(link, source, stops=mutant is not None)
+                host = self._kind(link, source, stops=mutant is not None, ignored=ignored)
                 await host.run(chosen)
             finally:
                 await link.end()

@@ -56,7 +56,7 @@ from .hosts import Hosts, HostsUnavailable
 from .plan import Base, StrykerNetPlan, needs_platform
 from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline, kept_parts, measure
 from .report import Report, ReportEntry
-from .sandbox import StrykerNetTestBed, starts_programs
+from .sandbox import StrykerNetTestBed, computes_data, starts_programs
 from .sdk import ORIGINAL, restore, sdk_directory, take_precompiled
 from .setup import DEFAULT_EXTRA_S, platform_line
 from .testing_platform import HostProgram
@@ -65,7 +65,7 @@ from .vstest import TestHost
 
 log = logging.getLogger(__name__)
 
-FORMAT = 4  # of what is kept
+FORMAT = 5  # of what is kept
 
 
 class Preparation:
@@ -273,8 +273,11 @@ class Preparation:
             entries = [row for row in rows if isinstance(row, ReportEntry)]
             remarks += (row for row in rows if isinstance(row, Remark))
             own, hosts = _of_base(assemblies, bed, base), self._hosts(plan, bed, base)
-            starters = frozenset(str(file) for file in own if starts_programs(file))
-            parts.append(PreparedBase(base, content, entries, own, hosts, extra_s, starters, baseline))
+            starters, computed = (
+                {str(file) for file in own if is_so(file)} for is_so in (starts_programs, computes_data)
+            )
+            unseen = frozenset(starters), frozenset(computed)
+            parts.append(PreparedBase(base, content, entries, own, hosts, extra_s, *unseen, baseline))
         by_tool = None if assemblies else ""
         if page and not assemblies and any(entry.pending for part in parts for entry in part.entries):
             by_tool = "the mutated assemblies can't be tested in test hosts here"

@@ -22,11 +22,18 @@ class StrykerNetBaseline:
     cases: Mapping[str, Case]  # by id
     startup_s: float  # of the run, without the tests
     failing: Mapping[str, str] = field(factory=dict)  # what each failing test prints, by its name
+    discovery: Mapping[str, Sequence[int]] = field(
+        factory=dict
+    )  # by assembly, the mutants that looking for tests meets
 
     def covering(self, entry: ReportEntry) -> tuple[Case, ...]:
         """The tests to run for a mutant; empty when the tests that reach it fail without it."""
         known = [self.cases[test] for test in entry.covered_by if test in self.cases] or self.cases.values()
         return tuple(case for case in known if not case.failed)
+
+    def anew(self, entry: ReportEntry) -> frozenset[str]:
+        """The assemblies whose tests may be others, or have other data, with the mutant."""
+        return frozenset(source for source, met in self.discovery.items() if entry.id in met)
 
     def of(self, sources: Collection[str]) -> tuple[Case, ...]:
         """All tests of the assemblies `sources` that pass without a mutant."""
@@ -44,12 +51,13 @@ class PreparedBase:
     hosts: Hosts
     extra_s: float
     starters: frozenset[str] = frozenset()  # those of `assemblies` whose tests start programs
+    computed: frozenset[str] = frozenset()  # those whose tests have data that code computes, before any test runs
     baseline: StrykerNetBaseline | None = None
     pass_alone: set[str] = field(factory=set, init=False)  # names of tests that have killed a mutant
 
     def is_tested(self, entry: ReportEntry) -> bool:
-        """Whether the mutant of `entry` needs tests. Without coverage it may run in programs that they start."""
-        return entry.pending or (bool(self.starters) and entry.status is Status.NO_COVERAGE)
+        """Whether the mutant of `entry` needs tests. What they start or are made of may run it without coverage."""
+        return entry.pending or (bool(self.starters | self.computed) and entry.status is Status.NO_COVERAGE)
 
 
 @define(eq=False)
@@ -109,7 +117,8 @@ async def measure(part: PreparedBase) -> StrykerNetBaseline:
     if not known or (named and named.isdisjoint(known)):
         raise HostsUnavailable("the tests that Stryker.NET names are not found in the assemblies", USE_THE_TOOL)
     startup_s = max(0.0, outcome.seconds - sum(case.seconds for case in cases))
-    return StrykerNetBaseline(known, startup_s, dict(outcome.failures))
+    discovery = {str(file): await part.hosts.met_by_discovery(file) for file in map(Path, sorted(part.computed))}
+    return StrykerNetBaseline(known, startup_s, dict(outcome.failures), discovery)
 
 
 def _row(baseline: StrykerNetBaseline | None) -> Mapping[str, Any] | None:
@@ -121,4 +130,4 @@ def _row(baseline: StrykerNetBaseline | None) -> Mapping[str, Any] | None:
 def _baseline(row: Mapping[str, Any] | None) -> StrykerNetBaseline | None:
     if row is None:
         return None
-    return StrykerNetBaseline({case["id"]: Case(**case) for case in row["cases"]}, row["startup_s"], row["failing"])
+    return StrykerNetBaseline(**{**row, "cases": {case["id"]: Case(**case) for case in row["cases"]}})

@@ -74,6 +74,7 @@ ABOVE = {
 SHIM = "#!/bin/sh\nexit 0\n"
 STARTERS = re.compile(rb"(?:CliWrap|MedallionShell|SimpleExec)\0")  # assemblies that start programs for others
 PROCESSES = b"System.Diagnostics.Process\0"  # the assembly by which others do it themselves, and what they name then
+COMPUTED = re.compile(rb"(?:(?<!Inline)DataAttribute|SourceAttribute|ITestDataSource|ITestBuilder|IFixtureBuilder)\0")
 START = re.compile(rb"Start(?:Info)?\0")
 FRAMEWORK = re.compile(r"xunit|nunit|mstest|tunit|microsoft\.(net\.test\.sdk|testing\.platform)", re.IGNORECASE)
 
@@ -244,6 +245,11 @@ def starts_programs(assembly: Path) -> bool:
     """Whether these tests do, by themselves or by a package: coverage does not have such programs."""
     content = assembly.read_bytes()
     return bool(STARTERS.search(content) or (PROCESSES in content and START.search(content)))
+
+
+def computes_data(assembly: Path) -> bool:
+    """Whether these tests take data from code, by attributes such as MemberData, DynamicData and TestCaseSource."""
+    return COMPUTED.search(assembly.read_bytes()) is not None
 
 
 def _tests_in(directory: Path) -> list[Path]:

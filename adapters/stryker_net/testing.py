@@ -13,6 +13,10 @@ have to do so twice.
 
 Coverage does not have programs that tests start, which inherit the mutant. So all tests of assemblies that start some
 decide on a mutant that is not covered, too; it stays so if they pass.
+
+Data of tests (MemberData, TestCaseSource) are computed where the tests are looked for, before any runs. A selected test
+may have data that were computed without the mutant, or not be found with it. So of an assembly where that runs the
+mutant's code all tests decide, which are looked for with the mutant.
 """
 
 import asyncio
@@ -121,14 +125,17 @@ class Testing:
         part, entry = found
         try:
             baseline = await self._preparation.baseline(prepared, part)
-            cases = baseline.covering(entry) if entry.pending else baseline.of(part.starters)
+            anew = baseline.anew(entry)
+            cases = baseline.covering(entry) if entry.pending else baseline.of(part.starters | anew)
             reusable = not baseline.failing  # else nobody would hear of these tests in the next run
-            if not cases and entry.pending:
-                result = Result(mutant, Status.SURVIVED, status_reason=ALL_FAIL, static=entry.static, reusable=reusable)
-                return HostVerdict(mutant, result, failing=baseline.failing)
-            outcome = await _outcome(part, entry, baseline, cases, measure=measure)
-            run, whole = cases, baseline.of({case.source for case in cases} | part.starters)
-            if len(whole) > len(cases) and await _is_open(part, cases, outcome):
+            if not cases:
+                result = Result(mutant, Status.SURVIVED, status_reason=ALL_FAIL, static=entry.static)
+                result = result if entry.pending else evolve(entry.result, mutant=mutant)
+                return HostVerdict(mutant, evolve(result, reusable=reusable), failing=baseline.failing)
+            whole = baseline.of({case.source for case in cases} | part.starters | anew)
+            run = whole if anew else cases
+            outcome = await _outcome(part, entry, baseline, run, measure=measure)
+            if len(whole) > len(run) and await _is_open(part, cases, outcome):
                 run, outcome = whole, await _outcome(part, entry, baseline, whole, measure=measure)
             if outcome.failures and (run is whole or not entry.pending):  # a test of so many may fail by chance
                 outcome = await _outcome(part, entry, baseline, run, measure=measure)
@@ -136,7 +143,8 @@ class Testing:
             prepared.by_tool = str(error)
             raise ByTheTool(prepared.by_tool) from error
         covered_by = tuple(dict.fromkeys(case.name for case in cases)) if entry.covered_by else None
-        result = evolve(_result(mutant, entry, run, outcome), covered_by=covered_by, reusable=reusable)
+        selected = [case for case in run if case.source not in anew]
+        result = evolve(_result(mutant, entry, selected, outcome), covered_by=covered_by, reusable=reusable)
         if result.status is Status.SURVIVED and not entry.pending:
             result = evolve(entry.result, mutant=mutant, reusable=reusable)
         late = outcome.timed_out and not outcome.computed
@@ -182,7 +190,8 @@ async def _outcome(
     if measure:
         now = await part.hosts.run(None, cases, BASELINE_TIMEOUT_S)
         expected_s = max(expected_s, now.seconds)
-    return await part.hosts.run(entry.id, cases, TIME_FACTOR * expected_s + part.extra_s)
+    limit_s = TIME_FACTOR * expected_s + part.extra_s
+    return await part.hosts.run(entry.id, cases, limit_s, anew=baseline.anew(entry), ignored=baseline.failing)
 
 
 async def _is_open(part: PreparedBase, cases: Sequence[Case], outcome: Outcome) -> bool:

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msp_bridge.adapter import ToolError
+from msp_bridge.concurrency import at_most
 from msp_bridge.jsonrpc.client import MessageReader
 from msp_bridge.jsonrpc.framing import frame
-from msp_bridge.jsonrpc.messages import request, response
+from msp_bridge.jsonrpc.messages import notification, request, response
 
-from .hosts import Case, Host
+from .hosts import LEAVE_S, Case, Host
 
 FAILED = frozenset({"failed", "error", "timed-out", "cancelled"})
 ENDED = FAILED | {"passed", "skipped"}
@@ -36,11 +37,9 @@ class HostProgram(Host):
 
     async def run(self, cases: Sequence[Case] | None) -> None:
         """Implement `Host.run`."""
-        self._reader = MessageReader(self._link, self.name)
-        client = {"processId": os.getpid(), "clientInfo": {"name": "msp-bridge", "version": "1"}}
         chosen = {} if cases is None else {"tests": [json.loads(case.selector) for case in cases]}
         try:
-            await self._ask(1, "initialize", client | {"capabilities": {"testing": {"debuggerProvider": False}}})
+            await self._initialize()
             await self._ask(2, "testing/runTests", {"runId": str(uuid.uuid4()), **chosen})
         except OSError:
             await self._ended()
@@ -48,6 +47,19 @@ class HostProgram(Host):
             raise ToolError(
                 f"{self._source} sent what is no message ({error!r})", "update its test framework"
             ) from error
+
+    async def discover(self) -> None:
+        """Implement `Host.discover`."""
+        await self._initialize()
+        await self._ask(2, "testing/discoverTests", {"runId": str(uuid.uuid4())})
+        await self._link.write(frame(notification("exit", {})))
+        async with at_most(LEAVE_S):
+            await self._link.tree.exited()
+
+    async def _initialize(self) -> None:
+        self._reader = MessageReader(self._link, self.name)
+        client = {"processId": os.getpid(), "clientInfo": {"name": "msp-bridge", "version": "1"}}
+        await self._ask(1, "initialize", client | {"capabilities": {"testing": {"debuggerProvider": False}}})
 
     async def _ask(self, number: int, method: str, params: Any) -> None:
         """Send a request, and take what comes until its response. Raises OSError when the connection ends before."""
@@ -74,5 +86,5 @@ class HostProgram(Host):
         selector = json.dumps({key: node[key] for key in SELECTING if key in node} | {"execution-state": "discovered"})
         seconds = float(node.get("time.duration-ms") or 0) / 1000
         self.cases[node["uid"]] = Case(node["uid"], name, self._source, selector, seconds, failed)
-        if failed and not (self._stops and self.failures):
-            self.failures.append((name, str(node.get("error.message") or "")))
+        if failed:
+            self.failed(name, str(node.get("error.message") or ""))

@@ -30,13 +30,13 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from msp_bridge.concurrency import at_most
 
-from .hosts import CONNECT_TIMEOUT_S, SHOWN_CHARS, USE_THE_TOOL, Case, Host, HostsUnavailable, Link
+from .hosts import CONNECT_TIMEOUT_S, LEAVE_S, SHOWN_CHARS, USE_THE_TOOL, Case, Host, HostsUnavailable, Link
 
 VERSION = 7  # of the protocol that is offered; the host answers with the one that it will speak
 OLDEST = 2  # before, test cases have another shape
@@ -64,8 +64,8 @@ class TestHost(Host):
     over = False  # whether the run has come to its end
     _version = 0
 
-    def __init__(self, link: Link, source: str, *, stops: bool) -> None:
-        super().__init__(link, source, stops=stops)
+    def __init__(self, link: Link, source: str, *, stops: bool, ignored: Collection[str] = ()) -> None:
+        super().__init__(link, source, stops=stops, ignored=ignored)
         self._errors: list[str] = []
 
     @staticmethod
@@ -94,6 +94,33 @@ class TestHost(Host):
         except (OSError, asyncio.IncompleteReadError):
             await self._ended()
 
+    async def discover(self) -> None:
+        """Implement `Host.discover`."""
+        await self._agree()
+        await self._send("TestDiscovery.Initialize", self._adapters)
+        criteria = {
+            "AdapterSourceMap": {"_none_": [self._source]},
+            "FrequencyOfDiscoveredTestsEvent": 1000,
+            "DiscoveredTestEventTimeout": "00:00:01.5",
+            "RunSettings": self._settings,
+        }
+        await self._send("TestDiscovery.Start", json.dumps(criteria))
+        while (await self._receive())[0] != "TestDiscovery.Completed":
+            pass
+        await self._send("TestSession.Terminate", "null")
+        async with at_most(LEAVE_S):
+            await self._link.tree.exited()
+
+    @property
+    def _adapters(self) -> str:
+        """JSON."""
+        beside = Path(self._source).parent.iterdir()
+        return json.dumps(sorted(str(file) for file in beside if ADAPTER in file.name.lower()))
+
+    @property
+    def _settings(self) -> str:
+        return SETTINGS.format(framework=framework_of(Path(self._source)) or "1.0")
+
     async def _agree(self) -> None:
         try:
             async with asyncio.timeout(AGREE_S):
@@ -106,9 +133,7 @@ class TestHost(Host):
         self._version = version
 
     async def _start(self, cases: Sequence[Case] | None) -> None:
-        source = Path(self._source)
-        adapters = sorted(str(file) for file in source.parent.iterdir() if ADAPTER in file.name.lower())
-        await self._send("TestExecution.Initialize", json.dumps(adapters))
+        await self._send("TestExecution.Initialize", self._adapters)
         context = {
             "FrequencyOfRunStatsChangeEvent": 10 if cases is None else 1,
             "RunStatsChangeEventTimeout": "00:00:01.5",
@@ -119,8 +144,9 @@ class TestHost(Host):
             "TestCaseFilter": None,
             "FilterOptions": None,
         }
-        settings = SETTINGS.format(framework=framework_of(source) or "1.0")
-        common = f'"RunSettings":{json.dumps(settings)},"TestExecutionContext":{json.dumps(context)},"Package":null'
+        common = (
+            f'"RunSettings":{json.dumps(self._settings)},"TestExecutionContext":{json.dumps(context)},"Package":null'
+        )
         if cases is None:
             sources = json.dumps({"_none_": [self._source]})
             await self._send("TestExecution.StartWithSources", f'{{"AdapterSourceMap":{sources},{common}}}')
@@ -187,8 +213,8 @@ class TestHost(Host):
                 _seconds(result.get("Duration")) + (before.seconds if before else 0.0),
                 failed or (before is not None and before.failed),
             )
-            if failed and not (self._stops and self.failures):
-                self.failures.append((name, str(result.get("ErrorMessage") or "")))
+            if failed:
+                self.failed(name, str(result.get("ErrorMessage") or ""))
 
 
 def framework_of(assembly: Path) -> str | None:

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet, tool
@@ -14,7 +15,19 @@ from support.adapters import discovered, project_at
 from support.cancelling import cancelled
 from support.files import written
 from support.killed_bridges import killed_bridge, unlocked
-from support.net_projects import PROGRAM, REAL, STARTING, SUMS, XUNIT, everything, laid_out
+from support.net_projects import (
+    DATA,
+    MSTEST_DATA,
+    NUNIT_DATA,
+    PROGRAM,
+    REAL,
+    STARTING,
+    SUMS,
+    XUNIT,
+    XUNIT_DATA,
+    everything,
+    laid_out,
+)
 from support.net_trees import adapter_on, kill, of, outcomes, results_of
 
 from msp_bridge.adapter import ToolError
@@ -130,9 +143,9 @@ async def test_no_mutant_is_started_while_the_next_result_is_not_awaited(
     no_runs(monkeypatch)
     run, started = Hosts.run, []
 
-    async def counted(hosts: Hosts, mutant: int | None, cases: Sequence[Case], timeout_s: float) -> Outcome:
+    async def counted(hosts: Hosts, mutant: int | None, cases: Sequence[Case], *how: Any, **options: Any) -> Outcome:
         started.append(mutant)
-        return await run(hosts, mutant, cases, timeout_s)
+        return await run(hosts, mutant, cases, *how, **options)
 
     monkeypatch.setattr(Hosts, "run", counted)
     async with adapter_on(solution) as adapter:
@@ -154,6 +167,25 @@ async def test_mutants_of_programs_that_tests_start_have_verdicts(tmp_path: Path
     found = {result.mutant.replacement: result for result in results}
     assert (found["a - b"].status.value, found["a - b"].killed_by) == ("Killed", ("StartingTests.Adds",))
     assert found["a + 1"].status_reason == "Not covered by any test."
+
+
+@pytest.mark.parametrize(
+    ("tests", "options"),
+    [
+        ({"xunit": XUNIT_DATA, "nunit": NUNIT_DATA, "mstest": MSTEST_DATA}, ""),
+        ({"xunit3": XUNIT_DATA}, '"test-runner": "mtp"'),
+    ],
+    ids=["VSTest", "Microsoft.Testing.Platform"],
+)
+async def test_data_of_tests_are_computed_with_the_mutant(
+    tests: Mapping[str, str], options: str, tmp_path: Path
+) -> None:
+    root = laid_out(tmp_path / "project", {"Data": DATA}, tests, options)
+    async with adapter_on(root, jobs=2) as adapter:
+        mutants = await discovered(adapter, "src/Calc/Data.cs")
+        results = await results_of(adapter, [of(mutants, text) for text in ("n / 2", "n <= 3", "n > 3")])
+    found = {result.mutant.replacement: result.status.value for result in results}
+    assert found == {"n / 2": "Survived", "n <= 3": "Survived", "n > 3": "Killed"}  # in the last, theories have no data
 
 
 async def test_the_testing_platform_needs_a_setting_and_works_with_it(tmp_path: Path) -> None:

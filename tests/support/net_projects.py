@@ -133,6 +133,24 @@ PROGRAM = {
     "Calc.slnx": '<Solution><Project Path="src/Calc/Calc.csproj" /><Project Path="src/Tool/Tool.csproj" />'
     '<Project Path="tests/xunit.Tests/xunit.Tests.csproj" /></Solution>',
 }
+DATA = """namespace Calc;
+public static class Data
+{
+    public static System.Collections.Generic.IEnumerable<object[]> Rows() { for (var n = 1; n < 3; n++) yield return [n, Twice(n)]; }
+    public static int Twice(int n) => n * 2;
+}
+"""
+DATA_TESTS = """{using} using Calc;
+{on_class}public class DataTests {{
+    public static System.Collections.Generic.IEnumerable<object[]> Rows => Data.Rows();
+    [{test}(nameof(Rows))] public void Doubles(int n, int twice) {{ if (Data.Twice(n) != twice) throw new System.Exception(); }}
+}}
+"""
+XUNIT_DATA = DATA_TESTS.format(using="using Xunit;", on_class="", test="Theory, MemberData")
+NUNIT_DATA = DATA_TESTS.format(using="using NUnit.Framework;", on_class="", test="TestCaseSource")
+MSTEST_DATA = DATA_TESTS.format(
+    using="using Microsoft.VisualStudio.TestTools.UnitTesting;", on_class="[TestClass] ", test="TestMethod, DynamicData"
+)
 NUNIT = """using Calc; using NUnit.Framework;
 public class EndlessTests {
     [Test] public void Deep() => Assert.That(Endless.Depth(3), Is.EqualTo(3));
