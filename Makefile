@@ -22,7 +22,7 @@ INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
 	@echo "make demo-cluster  the same on a Dask cluster of two workers on this machine"
-	@echo "make check  lint, types, and the tests that need no tool (a minute and a half)"
+	@echo "make check  lint, types, and the tests that need no tool (two minutes on two cores)"
 	@echo "make steady  the core ten times, in random order and under load"
 	@echo "make test   install everything that the tests need, then run each promise to users (eight minutes on two cores)"
 	@echo "make test-all  the same with every combination, as CI does (25 to 35 minutes)"
