@@ -194,8 +194,7 @@ class Host(ABC):
     async def discover(self) -> None:
         """Look for the tests, run none, and have the process end by itself. Raises OSError and `ToolError`."""
 
-    def failed(self, name: str, message: str) -> None:
-        """The test `name` has failed."""
+    def _note_failure(self, name: str, message: str) -> None:
         if not (self._stops and (self.failures or name in self._ignored)):
             self.failures.append((name, message))
 

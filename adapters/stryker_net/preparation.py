@@ -273,11 +273,9 @@ class Preparation:
             entries = [row for row in rows if isinstance(row, ReportEntry)]
             remarks += (row for row in rows if isinstance(row, Remark))
             own, hosts = _of_base(assemblies, bed, base), self._hosts(plan, bed, base)
-            starters, computed = (
-                {str(file) for file in own if is_so(file)} for is_so in (starts_programs, computes_data)
-            )
-            unseen = frozenset(starters), frozenset(computed)
-            parts.append(PreparedBase(base, content, entries, own, hosts, extra_s, *unseen, baseline))
+            starters = frozenset(str(file) for file in own if starts_programs(file))
+            computed = frozenset(str(file) for file in own if computes_data(file))
+            parts.append(PreparedBase(base, content, entries, own, hosts, extra_s, starters, computed, baseline))
         by_tool = None if assemblies else ""
         if page and not assemblies and any(entry.pending for part in parts for entry in part.entries):
             by_tool = "the mutated assemblies can't be tested in test hosts here"

@@ -24,7 +24,7 @@ class StrykerNetBaseline:
     failing: Mapping[str, str] = field(factory=dict)  # what each failing test prints, by its name
     discovery: Mapping[str, Sequence[int]] = field(
         factory=dict
-    )  # by assembly, the mutants that looking for tests meets
+    )  # by assembly: the mutants that looking for tests meets
 
     def covering(self, entry: ReportEntry) -> tuple[Case, ...]:
         """The tests to run for a mutant; empty when the tests that reach it fail without it."""

@@ -87,4 +87,4 @@ class HostProgram(Host):
         seconds = float(node.get("time.duration-ms") or 0) / 1000
         self.cases[node["uid"]] = Case(node["uid"], name, self._source, selector, seconds, failed)
         if failed:
-            self.failed(name, str(node.get("error.message") or ""))
+            self._note_failure(name, str(node.get("error.message") or ""))

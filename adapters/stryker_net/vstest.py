@@ -214,7 +214,7 @@ class TestHost(Host):
                 failed or (before is not None and before.failed),
             )
             if failed:
-                self.failed(name, str(result.get("ErrorMessage") or ""))
+                self._note_failure(name, str(result.get("ErrorMessage") or ""))
 
 
 def framework_of(assembly: Path) -> str | None:

@@ -24,9 +24,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 IN_CORE = pytest.StashKey[bool]()
 TABLES = Path(__file__).with_suffix(".toml")
-Table = dict[
-    str, tuple[str, ...]
-]  # names of files and directories, and parts of the names of their tests: none means all
+Table = dict[str, tuple[str, ...]]  # files and directories, and parts of the names of their tests; none: all
 
 
 def _table(section: str) -> Table:
