@@ -22,9 +22,8 @@ class StrykerNetBaseline:
     cases: Mapping[str, Case]  # by id
     startup_s: float  # of the run, without the tests
     failing: Mapping[str, str] = field(factory=dict)  # what each failing test prints, by its name
-    discovery: Mapping[str, Sequence[int]] = field(
-        factory=dict
-    )  # by assembly: the mutants that looking for tests meets
+    # By assembly, the mutants whose code runs where its tests are looked for.
+    discovery: Mapping[str, Sequence[int]] = field(factory=dict)
 
     def covering(self, entry: ReportEntry) -> tuple[Case, ...]:
         """The tests to run for a mutant; empty when the tests that reach it fail without it."""
