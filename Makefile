@@ -24,7 +24,7 @@ help:
 	@echo "make demo-cluster  the same on a Dask cluster of two workers on this machine"
 	@echo "make check  lint, types, and the tests that need no tool (two minutes on two cores)"
 	@echo "make steady  the core ten times, in random order and under load"
-	@echo "make test   install everything that the tests need, then run each promise to users (eight minutes on two cores)"
+	@echo "make test   install everything that the tests need, then run each promise to users (eight to nine minutes on two cores)"
 	@echo "make test-all  the same with every combination, as CI does (25 to 35 minutes)"
 	@echo "make test-versions  the core and Python's adapters with each Python from 3.11 on that is on PATH, and with the lowest versions"
 	@echo "make mutants  run the bridge on ten of its own modules; fails below 85 % (SINCE=main: on what has changed since; fails for each survivor)"
