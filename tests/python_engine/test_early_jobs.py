@@ -6,8 +6,10 @@ import pytest
 from support.mutmut_trial import PACKAGE, Trial
 
 from msp_bridge.adapter import Result, Status
+from msp_bridge.isolation import guard
 
 TRIES = 20
+NEEDS_GUARD = pytest.mark.skipif(bool(guard.why_not()), reason="no process can be guarded here")
 SOURCE = b"""def checked(name):
     return name + "!"
 
@@ -78,9 +80,11 @@ def are_those_of_fresh_processes(results: dict[str, Result]) -> bool:
     return bool(quiet and killed) and survived == quiet and killed == results.keys() - quiet
 
 
+@pytest.mark.parametrize("isolation", ["", pytest.param("guard", marks=NEEDS_GUARD)])
 async def test_they_have_the_verdicts_of_fresh_processes_and_are_forks_of_another_server_after_an_edit(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
 ) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
     async with Trial.of(files(), tmp_path) as trial:
         before = await when_in_forks(trial)
         trial.edit("pkg/m.py", 'name + "!"', 'name + "?"')
@@ -110,16 +114,24 @@ if hasattr(test_a, "CHILD"):
 """
 
 
+WRITES = b"""
+open(os.devnull, "w").close()  # ends a job with a guard
+"""
+
+
 @pytest.mark.parametrize(
     ("first", "calls", "isolation"),
-    [(FIRST + THREAD, CALLS + WAITS, None), (FIRST + CHILD, CALLS + WAITS, None), (FIRST, CALLS, "off")],
-    ids=["a thread", "a process that is waited for", "one tree for all"],
+    [
+        pytest.param(FIRST + THREAD, CALLS + WAITS, "", id="a thread"),
+        pytest.param(FIRST + CHILD, CALLS + WAITS, "", id="a process that is waited for"),
+        pytest.param(FIRST, CALLS, "off", id="one tree for all"),
+        pytest.param(FIRST, CALLS + WRITES, "guard", marks=NEEDS_GUARD, id="a guard that ends the collection"),
+    ],
 )
 async def test_where_files_before_have_started_what_no_fork_has_or_jobs_share_a_tree_none_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bytes, calls: bytes, isolation: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bytes, calls: bytes, isolation: str
 ) -> None:
-    if isolation is not None:
-        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
     async with Trial.of(files(first, calls), tmp_path) as trial:
         mutants = await trial.discover()
         results = [await trial.test(mutants) for _ in range(3)]

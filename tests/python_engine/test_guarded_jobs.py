@@ -99,6 +99,8 @@ from pathlib import Path
 from msp_bridge.isolation import guard
 from msp_bridge.python_engine.programs import bytecode
 from msp_bridge.python_engine.programs.file_edit import FileEdit, digest_of
+from msp_bridge.python_engine.programs.process_starts import ConcernedStarts
+from msp_bridge.python_engine.programs.started_processes import StartedProcesses
 from msp_bridge.python_engine.programs.text_reads import TextReads
 from msp_bridge.python_engine.programs.world import World
 
@@ -140,6 +142,7 @@ SEEN = {
     "'return 2' in linecache.getline(str(file), 2)": "1",
     "reads.begin() or importlib.import_module('other') and len(noted)": "0",
     "reads.begin() or len((root / 'copy/other.py').read_text()) + len(noted)": "1",
+    "StartedProcesses(root / 'noted', ConcernedStarts([]), (), ()).begin() or len(os.listdir(root / 'copy'))": "2",
     "file.read_text()": "ended",
     "io.open('subject.py')": "ended",
     "os.open('subject.py', os.O_RDONLY)": "ended",

@@ -6,6 +6,9 @@ the import of the tests calls their functions, as one test file does of which th
 
 Not every collection can go on in a fork: the file may wait for a process, or for the end of a pipe, that one before it
 has begun. So the first job collects all tests without a mutant: the server is used when that finds the same ones.
+
+The server collects beside mutants. Where these share the sandbox, a fresh process with a guard collects all tests
+first. Where the guard did not end it, a collection changes nothing that others see, and the server is started.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .baseline import Baseline, FileFacts
-from .messages import Ended, Started
+from .messages import Ended, JobMessage, Started
 from .mutant_jobs import MutantJobs, ScheduledMutant
 from .server_process import ServerProcess
 from .unmeasured import IDS
@@ -28,25 +31,40 @@ class EarlyJobs:
     def __init__(self, jobs: MutantJobs, start: Callable[[], None]) -> None:
         self._jobs, self._start, self._wanted = jobs, start, 0
         self.server: ServerProcess | None = None
-        self.trial: int | None = None  # the id of its first job, while that runs
+        self.collects_apart = False  # a collection has come to its end with a guard
+        self._trial: JobMessage | None = None  # that collects all tests, while it runs
         self._is_used = False
         self._facts: dict[str, FileFacts] = {}
         self._before: frozenset[str] = frozenset()  # the test files that it has collected
+
+    @property
+    def trial(self) -> int | None:
+        """The id of the job that collects all tests, while it runs."""
+        return None if self._trial is None else self._trial["id"]
 
     def ready(self, server: ServerProcess, started: Started) -> None:
         """Try it."""
         self.server, self._before = server, frozenset(started["before"])
         self._facts = {path: FileFacts.of(facts) for path, facts in started["files"].items()}
-        self.trial = next(IDS)
-        self._jobs.run_collection(self.trial, server)
+        self.collect()
+
+    def collect(self) -> None:
+        """Collect all tests in a fork of the server or, before there is one, in a fresh process: see `tried`."""
+        self._trial = self._jobs.run_collection(next(IDS), self.server)
 
     def tried(self, answer: Ended, baseline: Baseline) -> None:
-        """Use it from now on, if its first job has collected all tests."""
-        self.trial = None
+        """Start the server, or use it from now on, if all tests have been collected: with a guard, if jobs have one."""
+        assert self._trial is not None
+        is_apart, self._trial = self._jobs.is_apart(self._trial), None
         if answer["kill_reason"] == "stopped":
             self._wanted = 0
         collected = (answer["report"] or {}).get("collected")
-        self._is_used = collected is not None and list(collected["tests"]) == list(baseline.tests)
+        passed = is_apart and collected is not None and list(collected["tests"]) == list(baseline.tests)
+        if self.server is not None:
+            self._is_used = passed
+        elif passed:
+            self.collects_apart = True
+            self._start()
 
     def take(self, baseline: Baseline, mutant: ScheduledMutant) -> ServerProcess | None:
         """The server, if it can have the next job of `mutant`, which then collects its files, too."""

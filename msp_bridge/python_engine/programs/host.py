@@ -122,7 +122,12 @@ class HostServer:
         """Where jobs are apart: it collects beside mutants. Without it, fresh processes do its jobs."""
         file = (self._collected or {}).get("calling")
         fit = self._servers.live is not None and not self._servers.made
-        if file and self._scheduler is not None and fit and self._world.keeps_apart and self._world.undoes_all:
+        if not file or self._scheduler is None or not fit:
+            return
+        is_guarded = self._sharing is Sharing.GUARD
+        if is_guarded and not self._scheduler.early.collects_apart:
+            self._scheduler.early.collect()
+        elif is_guarded or (self._world.keeps_apart and self._world.undoes_all):
             with contextlib.suppress(OSError):
                 self._servers.start_early(self._scheduler.plan, file)
 

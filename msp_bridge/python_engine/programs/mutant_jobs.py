@@ -174,12 +174,18 @@ class MutantJobs:
         session = self._session
         if baseline.unmeasured or baseline.fork_unsafe or (session is not None and session.is_old):
             session = None  # a fork of less may be the truth
-        self._submit(early or self._fresh, job, mutant.batch, tests, loaded=loaded, further=early or session)
+        self._submit(self._fresh, job, mutant.batch, tests, loaded=loaded, further=early or session)
 
-    def run_collection(self, id: int, early: ServerProcess) -> None:
-        """Collect all tests, and run none, in a fork of the early server."""
+    def run_collection(self, id: int, early: ServerProcess | None) -> JobMessage:
+        """Collect all tests, and run none, in a fork of the early server, or in a fresh process; -> the job."""
         job: JobMessage = {"id": id, "work": "measure", "tests": []}
-        self._submit(early, job | self._limits(None, [], collects=True), 0, [])
+        job |= self._limits(None, [], collects=True)
+        self._submit(self._fresh, job, 0, [], further=early or self._session)
+        return job
+
+    def is_apart(self, job: JobMessage) -> bool:
+        """Whether this job, which has run, could leave nothing to others."""
+        return job.get("guarded", False) or self._leaves_nothing
 
     def _limits(
         self, mutant: ScheduledMutant | None, tests: Sequence[int] | None, *, collects: bool = False
@@ -218,8 +224,8 @@ class MutantJobs:
         alone = len(tests) == 1 and (again or tests[0] in self._known().unsteady)
 
         def start(guarded: bool) -> None:
-            leaves_nothing = guarded or self._leaves_nothing
-            (further if further and leaves_nothing else server).channel.send(job | {"guarded": guarded})
+            job["guarded"] = guarded  # of a job that runs again, the last word
+            (further if further and self.is_apart(job) else server).channel.send(job)
 
         kind = Kind.WRITES if self._plan.debug else Kind.LIVE if server is self._live else Kind.FRESH
         self._queue.submit(Queued(job["id"], start, kind, batch, tests, alone, loaded))

@@ -19,6 +19,7 @@ the project, or does what hides calls. Then, as for processes that start in othe
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import sys
 import types
@@ -52,7 +53,7 @@ class StartedProcesses:
     def __init__(
         self, directory: Path, starts: ConcernedStarts, sources: Collection[str], loaded: Collection[str]
     ) -> None:
-        """`directory` is made. `sources`: names of files; `loaded`: of these, what was loaded before."""
+        """`directory` is made for the first process. `sources`: names of files; `loaded`: of these, what was loaded."""
         self._directory, self._starts = directory, starts
         self._sources = {os.path.realpath(name): name for name in sources}
         self._loaded = loaded
@@ -64,16 +65,21 @@ class StartedProcesses:
         """Have each Python that is started tell what it runs, where this Python can say it."""
         if sys.version_info < (3, 11) or (monitoring is None and not is_known()):
             return
-        self._directory.mkdir()
-        (self._directory / "sitecustomize.py").symlink_to(started.__file__)
         self._seen = started.Starts(self._told(), self._other, PATHS.os)
 
     def concerns(self, arguments: tuple[Any, ...]) -> bool:
         """Whether the program of this audit event may run something of the project unseen."""
         if self._seen is not None and self._seen.see(sys._getframe(1)):
+            self._make_directory()
             return False
         executable, words, directory, *_ = arguments
         return self._starts.concerns(os.fsdecode(directory or ""), names_of(executable, words))
+
+    def _make_directory(self) -> None:
+        """Not before: it would end each job with a guard."""
+        with contextlib.suppress(OSError):  # it exists, or the disk is full: then the processes tell nothing
+            PATHS.os.mkdir(self._directory)
+            PATHS.os.symlink(started.__file__, self._directory / "sitecustomize.py")
 
     def _other(self, directory: str, names: list[str]) -> None:
         if self._starts.concerns(directory, names):
