@@ -32,7 +32,7 @@ rule. A mutant goes to a fresh process, with the mutated file on the disk, if
 (`NotLive`); it alone sees copies and who else holds a code.
 
 What remains. Code that inspected the *code object* of a function at import (`dis`, a compiler such as numba's) has seen
-the original. Nothing shows that; such projects set `isolate = "fresh"`.
+the original. Nothing shows that; with mutmut, such projects set `process_isolation = "forkserver"`.
 
 The nested functions of a function that runs later are constants of its code: they are exchanged with it. So 2 is not
 about them: if there are others than before, or with other signatures, the function around them counts as changed. Only
