@@ -55,6 +55,25 @@ class World:
         pass
 
 
+def orphan():
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.write(writer, b"%d" % os.getpid())
+        os._exit(0)
+    os.wait()
+    return int(os.read(reader, 20))
+
+
+def wait_for_the_end_of(process):
+    while True:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+
+
 try:
     ProcessNamespace().end()
 except OSError as error:
@@ -84,6 +103,8 @@ def serve(channel):
             signal.pause()
         if job.message.get("leaves") and os.fork():
             os._exit(0)
+        if job.message.get("orphan"):
+            wait_for_the_end_of(orphan())
         for _ in range(job.message.get("turns", 0)):
             end = time.process_time() + 0.1
             while time.process_time() < end:
@@ -216,6 +237,11 @@ send(id=1, parts={parts}, leaves=True, spins=True, cpu_limits=[0.2])
 print(answer()["kill_reason"])
 """
     assert printed(code, tmp_path) == ["timeout"]
+
+
+@WAYS
+def test_an_orphan_is_reaped_while_the_job_runs(tmp_path, parts):
+    assert printed(f"print(ran(id=1, parts={parts}, orphan=True)['state'])", tmp_path) == ["first"]
 
 
 def test_the_limit_of_cpu_time_is_that_of_each_test(tmp_path):

@@ -23,9 +23,10 @@ of asyncio that has not begun. Where an import has opened what can't be opened a
 no server (`ImportTrace.why_fresh`).
 
 A job has ended when its process was reaped; then its process group is killed, on Linux also every process that it left
-behind (the server is a "child subreaper": orphans become its children, whatever they did to their session), and its
-directory is deleted. Where jobs share the sandbox, the answer is sent after that: the next job finds nothing of it. In
-a world of its own, or with a guard, nothing can be left, and its end takes a while: the answer is sent with the report.
+behind (the server is a "child subreaper": orphans become its children, whatever they did to their session, and it reaps
+one that ends before the job), and its directory is deleted. Where jobs share the sandbox, the answer is sent after
+that: the next job finds nothing of it. In a world of its own, or with a guard, nothing can be left, and its end takes a
+while: the answer is sent with the report.
 
 Invariants. Exactly one answer for each job, in whatever way it ended; a job that is killed is answered when nothing of
 it is left. A job writes its report to a pipe of its own and ends with `os._exit`: nothing on the stack below it, which
@@ -132,7 +133,7 @@ class ForkServer:
             if self._job is not None:
                 return True
         for job in list(self._running.values()):
-            if not job.kill_reason and job.is_over():
+            if not job.kill_reason and job.is_over(self._strays):
                 self._kill(job, "timeout")
         self._reap()
         if not self._running:
@@ -225,7 +226,8 @@ class ForkServer:
         if separated:
             os.setsid()
         else:
-            descendants.adopt_orphans()
+            if "overlay" in parts:  # others run beside it; else this is for the server, which also reaps them
+                descendants.adopt_orphans()
             with contextlib.suppress(OSError):
                 os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
@@ -276,7 +278,8 @@ class ForkServer:
             descendants.end_group(job.pid)
 
     def _reap(self) -> None:
-        for pid in self._before:
+        strays = self._strays() if any(job.may_leave_strays for job in self._running.values()) else set()
+        for pid in self._before | strays:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         for pid in list(self._running):
@@ -312,10 +315,18 @@ class ForkServer:
     def _clear(self, process: JobProcess) -> None:
         """A process was reaped: end what it left behind, and delete its directory."""
         if process.namespace is None:  # else none of its processes has become a child of this one
-            waiting = set() if self._waiting is None else {self._waiting.pid}
-            descendants.end_strays(self._before | self._running.keys() | waiting | self._world.processes)
+            descendants.end_strays(self._known)
         self._world.after_job(process.pid, process.namespace, undo=process.may_have_written)
         process.erase()
+
+    @property
+    def _known(self) -> set[int]:
+        waiting = set() if self._waiting is None else {self._waiting.pid}
+        return self._before | self._running.keys() | waiting | self._world.processes
+
+    def _strays(self) -> set[int]:
+        """Processes that a job in the shared sandbox has left: no other runs beside it."""
+        return descendants.children() - self._known
 
     def _answer(self, job: JobProcess, code: int) -> None:
         job.answered = True

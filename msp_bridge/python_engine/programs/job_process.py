@@ -76,13 +76,16 @@ class JobProcess:
         """When it may have reached one of its limits (Clock.monotonic())."""
         return min(self.deadline, self.looks)
 
-    def is_over(self) -> bool:
-        """Whether it has reached its own limit, or the test that runs has reached one of its two."""
+    def is_over(self, strays: Callable[[], Collection[int]]) -> bool:
+        """Whether it has reached its own limit, or the test that runs has reached one of its two.
+
+        `strays` are the processes that it has left to the server.
+        """
         now = Clock.monotonic()
         if now < self.looks:
             return now >= self.deadline
         self.looks = now + self.look_s
-        orphans = () if self.namespace is None else descendants.children(self.namespace.init)
+        orphans = strays() if self.namespace is None else descendants.children(self.namespace.init)
         seconds, ended = descendants.cpu_seconds([self.pid, *orphans]), self.ended.now
         if ended != self.current.number:
             self.current = CurrentTest(ended, seconds, now)
@@ -93,6 +96,11 @@ class JobProcess:
     def may_have_written(self) -> bool:
         """Whether it may have changed what it shares with others: it has had a job, and no guard."""
         return self.begun > 0 and not self.guarded
+
+    @property
+    def may_leave_strays(self) -> bool:
+        """Whether what it starts may have become a child of the server."""
+        return self.may_have_written and self.namespace is None
 
     @property
     def is_apart(self) -> bool:
