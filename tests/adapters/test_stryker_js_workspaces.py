@@ -11,9 +11,9 @@ import pytest
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from support import files
 from support.adapters import discovered, findings_of, project_at, results_of
-from support.stryker_js_trees import TESTS, adapter_on
+from support.stryker_js_trees import CORE9, TESTS, adapter_on, configure, copied
 
-from msp_bridge.model import Mutant
+from msp_bridge.model import Mutant, Status
 from msp_bridge.testing import TreeState
 
 PNPM, PNP = (TESTS / "npm" / name for name in ("pnpm-workspace", "pnp"))
@@ -514,3 +514,41 @@ def test_a_large_hidden_file_above_is_copied_once_and_counts_as_do_the_members(t
     math = (copy.path.parents[1] / "node_modules/@own/math").resolve()
     assert (math.parents[1] / ".blob").resolve() == copy.path.parents[1] / ".blob"
     assert int((tmp_path / "cache/copies/copy-0.lock").read_text()) > 50_000
+
+
+PARITY = """#!/usr/bin/env node
+module.exports = (number) => number % 2 === 0;
+if (require.main === module) console.log('even');
+"""
+OF_PARITY = """import assert from 'node:assert';
+import { execFileSync } from 'node:child_process';
+import built from 'built';
+import parity from 'parity';
+it('is even', () => assert.equal(parity(2), built));
+it('is a program', () => assert.equal(String(execFileSync('packages/parity/index.cjs')), 'even\\n'));
+"""
+
+
+async def test_tests_at_the_root_of_a_workspace_run_the_mutants_of_its_packages(tmp_path: Path) -> None:
+    """They find packages through `node_modules`. One whose built code the sandbox lacks is the project's own there."""
+    root = copied("js_mocha", tmp_path, None)
+    content = {
+        "test/parity.spec.js": OF_PARITY,
+        "packages/parity/package.json": json.dumps({"name": "parity", "exports": {".": "./index.cjs"}}),
+        "packages/parity/index.cjs": PARITY,
+        "packages/built/package.json": json.dumps({"name": "built", "main": "dist/index.cjs"}),
+        "packages/built/dist/index.cjs": "module.exports = true;\n",
+    }
+    files.written(root, content)
+    (root / "packages/parity/index.cjs").chmod(0o755)
+    (root / "node_modules").mkdir()
+    for name in ("parity", "built"):
+        (root / "node_modules" / name).symlink_to(f"../packages/{name}")
+    for entry in CORE9.iterdir():
+        (root / "node_modules" / entry.name).symlink_to(entry)
+    configure(root, mutate=["packages/parity/*"], ignorePatterns=["packages/built/dist"])
+    async with adapter_on(root) as adapter:
+        results = await results_of(adapter, await discovered(adapter))
+    statuses = {result.mutant.replacement: (result.status, result.killed_by) for result in results}
+    assert statuses["number % 2 !== 0"] == (Status.KILLED, ("is even",))
+    assert statuses['""'] == (Status.KILLED, ("is a program",))

@@ -11,6 +11,7 @@
 //   OptionsValidator       which options nothing knows, and the threshold
 //   PluginLoader           which test runners there are, for the doctor
 //   ProjectReader          limit the files to those of the request; which files the `mutate` patterns match
+//   Sandbox                what is in it, see sandbox.mjs
 //   Instrumenter           a file that can't be instrumented is left out, with the reason; the others go on
 //   MutantTestPlanner      plan just the mutants of the request
 //   ChildProcessProxy      no process for checkers where there are none
@@ -49,6 +50,7 @@ import { pathToFileURL } from 'node:url';
 import { addCoverage, emptyDirectory } from './coverage_notes.mjs';
 import { filesAreUnchanged, noteFiles } from './noted_files.mjs';
 import { keepsTestsLoaded, nothingToRun } from './process_state.mjs';
+import { completeFiles, linkPackages } from './sandbox.mjs';
 import { decided, noteTests } from './verdicts.mjs';
 
 export function send(method, params = {}) {
@@ -241,7 +243,13 @@ export async function observe(core, internal, wanted, notes, own) {
   await wrap('sandbox/sandbox.js', 'Sandbox', 'fillSandbox', (fillSandbox) =>
     async function (...input) {
       await fillSandbox.apply(this, input);
-      for (const link of links) makeLink(link, path.join(this.workingDirectory, relative(link)));
+      completeFiles(this, links);
+    },
+  );
+  await wrap('sandbox/sandbox.js', 'Sandbox', 'symlinkNodeModulesIfNeeded', (symlink) =>
+    async function (...input) {
+      await symlink.apply(this, input);
+      linkPackages(this);
     },
   );
   await wrap(instrumenterOf(core), 'Instrumenter', 'instrument', (instrument) =>
@@ -314,11 +322,6 @@ function leadsToFile(link) {
   } catch {
     return false; // to nowhere, or in circles
   }
-}
-
-function makeLink(link, place) {
-  fs.mkdirSync(path.dirname(place), { recursive: true });
-  fs.symlinkSync(fs.readlinkSync(link), place);
 }
 
 // `descriptions` without those links, and without the mutation of files that the request doesn't name, or that can't be
