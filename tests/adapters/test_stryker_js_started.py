@@ -165,3 +165,21 @@ def test_what_is_started_is_known_and_sees_none_of_our_variables(option: str, va
     env = {**os.environ, "MSP_BRIDGE_STARTED": '{"place": "tests", "notes": "/nowhere"}'}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == ['["object",null,null]'] * 2
+
+
+CONTEXTS = """import vm, { createContext, runInNewContext } from 'node:vm';
+const code = 'typeof process + globalThis.__stryker__?.activeMutant';
+const script = new vm.Script(code);
+const context = { name: 1 };
+console.log(vm.runInContext(code, createContext(context)), runInNewContext(code), vm.runInNewContext(code, Object.freeze({})));
+console.log(script.runInNewContext(), script.runInNewContext({}), JSON.stringify(context));
+"""
+
+
+def test_a_script_in_a_context_of_its_own_has_the_mutant_and_what_the_test_gives_it_looks_the_same() -> None:
+    command = ["node", "--require", PROGRAMS / "started.cjs", "--input-type=module", "-e", CONTEXTS]
+    started = {"MSP_BRIDGE_STARTED": '{"place": "tests", "notes": "/nowhere"}', "__STRYKER_ACTIVE_MUTANT__": "7"}
+    done = subprocess.run(
+        command, env={**os.environ, **started}, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["undefined7"] * 2 + ["undefinedundefined"] + ["undefined7"] * 2 + ['{"name":1}']

@@ -20,10 +20,12 @@ const childProcess = require('node:child_process');
 const fs = require('node:fs');
 const { syncBuiltinESMExports } = require('node:module');
 const path = require('node:path');
+const vm = require('node:vm');
 const threads = require('node:worker_threads');
 
 const VARIABLE = 'MSP_BRIDGE_STARTED';
 const ACTIVE = '__STRYKER_ACTIVE_MUTANT__'; // StrykerJS's own, which the mutated files read
+const NAMESPACE = '__stryker__'; // StrykerJS's own, too
 const LOAD = `--require ${JSON.stringify(__filename)}`;
 const { openSync, writeSync } = fs; // kept from before any test, which may replace them
 const { env } = process;
@@ -40,12 +42,12 @@ function hideVariables() {
 // Where StrykerJS says which mutant is active, and which test runs; Jest has it outside of the tests' global object.
 function context() {
   const ofJest = Object.values(require.cache).find((module) => module?.filename?.endsWith('/jest-plugins/messaging.cjs'));
-  return ofJest?.exports.state.instrumenterContext ?? globalThis.__stryker__ ?? {};
+  return ofJest?.exports.state.instrumenterContext ?? globalThis[NAMESPACE];
 }
 
 // The variables of what is started now.
 function additions() {
-  const { activeMutant = env[ACTIVE], currentTestId } = context();
+  const { activeMutant = env[ACTIVE], currentTestId } = context() ?? {};
   const place = known.place === 'runner' ? 'tests' : 'started';
   const test = known.place === 'started' ? known.test : (currentTestId ?? known.test);
   const added = { [VARIABLE]: JSON.stringify({ ...known, place, test }) };
@@ -93,6 +95,22 @@ function wrapThreads() {
   };
 }
 
+// A script that tests run in a context of its own (`node:vm`, jsdom) has other globals, and sees no variables: there it finds
+// StrykerJS's object as it would here.
+function wrapContexts() {
+  const { createContext } = vm;
+  const { runInNewContext } = vm.Script.prototype;
+  const withMutants = (object) => {
+    const value = context() ?? (globalThis[NAMESPACE] = { activeMutant: env[ACTIVE] });
+    if (Object(object) === object) Reflect.defineProperty(object, NAMESPACE, { value, writable: true, configurable: true });
+    return object;
+  };
+  vm.createContext = (...input) => withMutants(createContext(...input));
+  vm.Script.prototype.runInNewContext = function (object = {}, ...input) {
+    return runInNewContext.call(this, withMutants(object), ...input);
+  };
+}
+
 // Counts of what runs, as StrykerJS's mutated files keep them.
 function notedCounts() {
   let file;
@@ -114,12 +132,13 @@ function notedCounts() {
 }
 
 if (known?.place === 'started' && env[ACTIVE] === undefined) {
-  globalThis.__stryker__ = { mutantCoverage: { static: notedCounts(), perTest: {} } };
+  globalThis[NAMESPACE] = { mutantCoverage: { static: notedCounts(), perTest: {} } };
 }
 if (known) {
   hideVariables();
   wrapProcesses();
   wrapThreads();
+  wrapContexts();
   syncBuiltinESMExports();
 }
 
