@@ -58,7 +58,7 @@ test: $(VENV)/.test $(VSIX)
 	$(BIN)/python -m pytest --main --numprocesses 4 $(BY_FILE)  # some only wait: four for two cores
 
 test-all: $(VENV)/.test $(VSIX)
-	$(BIN)/python -m pytest --numprocesses 3 $(BY_FILE) $(ARGUMENTS)
+	$(BIN)/python -m pytest --numprocesses 4 $(BY_FILE) $(ARGUMENTS)
 
 steady: $(VENV)/.core
 	for seed in 1 2 3 4 5 6 7 8 9 10; do \
