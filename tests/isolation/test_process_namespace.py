@@ -92,27 +92,8 @@ namespace.end()
 
 
 def test_an_orphan_is_reaped_while_the_job_runs() -> None:
-    lines = printed("""
-def orphan():
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        if os.fork() == 0:
-            os.write(writer, b"%d" % os.getpid())
-            os._exit(0)
-        os._exit(0)
-    os.wait()
-    stray = int(os.read(reader, 20))
-    while True:  # until the kernel knows it no more
-        try:
-            os.kill(stray, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.01)
-
-namespace, pid = job(orphan)
-print(ended(pid)); namespace.end()
-""")
-    assert lines == ["0"]
+    code = "namespace, pid = job(orphan); print(ended(pid)); namespace.end()"
+    assert printed(programs.ORPHAN + code) == ["0"]
 
 
 def test_the_end_of_a_server_ends_its_jobs() -> None:

@@ -55,25 +55,6 @@ class World:
         pass
 
 
-def orphan():
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        if os.fork() == 0:
-            os.write(writer, b"%d" % os.getpid())
-        os._exit(0)
-    os.wait()
-    return int(os.read(reader, 20))
-
-
-def wait_for_the_end_of(process):
-    while True:
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.01)
-
-
 try:
     ProcessNamespace().end()
 except OSError as error:
@@ -104,7 +85,7 @@ def serve(channel):
         if job.message.get("leaves") and os.fork():
             os._exit(0)
         if job.message.get("orphan"):
-            wait_for_the_end_of(orphan())
+            orphan()
         for _ in range(job.message.get("turns", 0)):
             end = time.process_time() + 0.1
             while time.process_time() < end:
@@ -178,7 +159,7 @@ def state(pid):
 
 def printed(code: str, directory: Path) -> list[str]:
     """What a process of its own prints: a world needs one with a single thread."""
-    return programs.printed(PRELUDE + code + "\nserver.end()", str(directory))
+    return programs.printed(programs.ORPHAN + PRELUDE + code + "\nserver.end()", str(directory))
 
 
 def test_the_next_job_is_run_by_the_process_that_waits(tmp_path):

@@ -6,6 +6,24 @@ import sys
 
 import pytest
 
+# Starts a process that is orphaned and ends, and waits until the kernel knows it no more.
+ORPHAN = """
+def orphan():
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.write(writer, b"%d" % os.getpid())
+        os._exit(0)
+    os.wait()
+    stray = int(os.read(reader, 20))
+    while True:
+        try:
+            os.kill(stray, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+"""
+
 
 def printed(code: str, *arguments: str) -> list[str]:
     """The lines that `code` prints. "refused: why" in the first one skips the test: the machine permits too little."""
