@@ -10,10 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support import programs
 
 from msp_bridge.isolation import guard
 
-pytestmark = pytest.mark.skipif(bool(guard.why_not()), reason=f"no process can be guarded here: {guard.why_not()}")
+pytestmark = programs.needs_guard
 
 PREPARED = """
 import asyncio, ctypes, faulthandler, fcntl, multiprocessing, os, resource, select, shutil, signal, socket

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 from support.mutmut_trial import PACKAGE, Trial
+from support.programs import needs_guard
 
 from msp_bridge.adapter import Result, Status
-from msp_bridge.isolation import guard
 
 TRIES = 20
-NEEDS_GUARD = pytest.mark.skipif(bool(guard.why_not()), reason="no process can be guarded here")
 SOURCE = b"""def checked(name):
     return name + "!"
 
@@ -80,7 +79,7 @@ def are_those_of_fresh_processes(results: dict[str, Result]) -> bool:
     return bool(quiet and killed) and survived == quiet and killed == results.keys() - quiet
 
 
-@pytest.mark.parametrize("isolation", ["", pytest.param("guard", marks=NEEDS_GUARD)])
+@pytest.mark.parametrize("isolation", ["", pytest.param("guard", marks=needs_guard)])
 async def test_they_have_the_verdicts_of_fresh_processes_and_are_forks_of_another_server_after_an_edit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
 ) -> None:
@@ -125,7 +124,7 @@ open(os.devnull, "w").close()  # ends a job with a guard
         pytest.param(FIRST + THREAD, CALLS + WAITS, "", id="a thread"),
         pytest.param(FIRST + CHILD, CALLS + WAITS, "", id="a process that is waited for"),
         pytest.param(FIRST, CALLS, "off", id="one tree for all"),
-        pytest.param(FIRST, CALLS + WRITES, "guard", marks=NEEDS_GUARD, id="a guard that ends the collection"),
+        pytest.param(FIRST, CALLS + WRITES, "guard", marks=needs_guard, id="a guard that ends the collection"),
     ],
 )
 async def test_where_files_before_have_started_what_no_fork_has_or_jobs_share_a_tree_none_is_used(

@@ -6,7 +6,6 @@ import pytest
 from support import programs
 from support.mutmut_trial import PACKAGE, Trial
 
-from msp_bridge.isolation import guard
 from msp_bridge.model import Status
 from msp_bridge.python_engine.programs.world import GUARD, World
 
@@ -82,7 +81,7 @@ FILES = {**PACKAGE, "pkg/m.py": SOURCE, "pkg/late.py": LATE, "tests/test_m.py": 
 UNSEEN = ("pkg.m.x_answer__mutmut_1", "pkg.m.x_answer__mutmut_2")
 
 
-@pytest.mark.skipif(bool(guard.why_not()), reason="no process can be guarded here")
+@programs.needs_guard
 async def test_no_mutant_sees_the_guard_nor_another_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", GUARD)
     async with Trial.of(FILES, tmp_path) as trial:
@@ -153,7 +152,7 @@ SEEN = {
 }
 
 
-@pytest.mark.skipif(bool(guard.why_not()), reason="no process can be guarded here")
+@programs.needs_guard
 def test_a_guarded_job_sees_the_mutated_file_or_ends(tmp_path: Path) -> None:
     assert dict(zip(SEEN, programs.printed(IN_MEMORY, str(tmp_path), *SEEN), strict=True)) == SEEN
     assert (tmp_path / "copy/subject.py").read_text() == "def f():\n    return 1\n"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from support.mutmut_trial import PACKAGE, Trial
+from support.programs import needs_guard
 
 from msp_bridge.adapter import Result, Status
-from msp_bridge.isolation import guard
 
 SOURCE = b"""def made(name):
     return name + "a"
@@ -31,7 +31,6 @@ def test_start():
 def test_checked():
     assert checked("a") == "a!"
 """
-NEEDS_GUARD = pytest.mark.skipif(bool(guard.why_not()), reason="no process can be guarded here")
 CONFTEST = b"""import os
 
 os.environ["CONFTEST"] = str(os.getpid())
@@ -65,7 +64,7 @@ def unused():
 """
 
 
-@NEEDS_GUARD
+@needs_guard
 async def test_it_has_the_jobs_with_a_guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once all tests are measured: NoCoverage waits for it. The project was saved just now: nothing has its bytecode."""
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "guard")
@@ -83,7 +82,7 @@ open(os.devnull, "w").close()  # ends a job with a guard
 
 
 @pytest.mark.parametrize(
-    ("isolation", "tests"), [("off", b""), pytest.param("guard", WRITES, marks=NEEDS_GUARD)], ids=["off", "guard"]
+    ("isolation", "tests"), [("off", b""), pytest.param("guard", WRITES, marks=needs_guard)], ids=["off", "guard"]
 )
 async def test_it_has_no_job_of_which_something_may_stay(
     isolation: str, tests: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

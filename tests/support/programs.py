@@ -6,6 +6,11 @@ import sys
 
 import pytest
 
+from msp_bridge.isolation import guard
+
+WHY_UNGUARDED = guard.why_not()
+needs_guard = pytest.mark.skipif(bool(WHY_UNGUARDED), reason=f"no process can be guarded here: {WHY_UNGUARDED}")
+
 # Starts a process that is orphaned and ends, and waits until the kernel knows it no more.
 ORPHAN = """
 def orphan():

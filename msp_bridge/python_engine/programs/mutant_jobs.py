@@ -184,7 +184,7 @@ class MutantJobs:
         return job
 
     def is_apart(self, job: JobMessage) -> bool:
-        """Whether this job, which has run, could leave nothing to others."""
+        """Whether this job, which has begun, can leave nothing to others."""
         return job.get("guarded", False) or self._leaves_nothing
 
     def _limits(
