@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from msp_bridge.isolation import guard
 from msp_bridge.python_engine.programs.answers import ToHost
 from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts, Held
 from msp_bridge.python_engine.programs.channel import IN_SUITE, TargetPlan
 from msp_bridge.python_engine.programs.controls import HOLDS_S, Controls
+from msp_bridge.python_engine.programs.early_jobs import EarlyJobs
 from msp_bridge.python_engine.programs.file_edit import FileEdit
 from msp_bridge.python_engine.programs.fork_servers import Servers
 from msp_bridge.python_engine.programs.job_queue import JobQueue, Sharing
@@ -343,6 +345,32 @@ def test_an_unsteady_test_runs_alone_and_beside_no_other_job(tests: list[int], i
     assert [job["id"] for job in jobs] == ([1] if is_alone else [1, 2])
     queue.ended({"id": 1, "exit": 0, "kill_reason": "", "report": {}, "tests": 1, "seconds": 0.1})
     assert [job["id"] for job in jobs] == [1, 2]
+
+
+def test_the_early_server_is_started_while_no_job_has_its_mutant_in_the_file() -> None:
+    jobs: list[dict[str, Any]] = []
+    started: list[float] = []
+    queue, known = JobQueue(Sharing.GUARD, 9), replace(baseline(), collecting=1.0)
+    made = making(jobs, queue, known)
+    early = EarlyJobs(made, started.append)
+
+    def end(id: int, exit: int = 0, report: dict[str, Any] | None = PASSED) -> None:
+        answer: Any = {"id": id, "exit": exit, "kill_reason": "", "report": report, "tests": 0, "seconds": 0.1}
+        if queue.ended(answer) and id == early.trial:
+            early.tried(answer, known)
+
+    early.collect()
+    made.run_live(mutant(1), [0])
+    [trial, _] = jobs
+    end(1, exit=guard.ENDED, report=None)  # and later jobs with this test are exclusive at once
+    end(trial["id"], report={"collected": {"tests": TESTS, "seconds": 1.0, "elsewhere": None}})
+    assert (early.is_starting, started, jobs[2:]) == (True, [], [jobs[1]])
+    end(1)
+    assert started == [trial["limit"]]
+    made.run_live(mutant(2), [0])
+    assert jobs[3:] == []
+    early.start_ended()
+    assert [job["id"] for job in jobs[3:]] == [2]
 
 
 def test_a_time_out_after_other_tests_is_that_of_the_test_that_ran_if_it_is_one_alone() -> None:

@@ -16,7 +16,7 @@ class ToHost(NamedTuple):
 
     send: Callable[[Mapping[str, object]], None]  # to the bridge
     note: Callable[[], None]  # that the baseline has become richer
-    start_early: Callable[[], None]  # the early server
+    start_early: Callable[[float], None]  # the early server, which has so many seconds until it is ready
     start_anew: Callable[[], None]  # all servers, which ends this scheduler
     late: set[str]  # tests for which that was done, and whose controls have not passed since
 

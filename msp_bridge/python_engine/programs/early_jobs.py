@@ -8,7 +8,8 @@ Not every collection can go on in a fork: the file may wait for a process, or fo
 has begun. So the first job collects all tests without a mutant: the server is used when that finds the same ones.
 
 The server collects beside mutants. Where these share the sandbox, a fresh process with a guard collects all tests
-first. Where the guard did not end it, a collection changes nothing that others see, and the server is started.
+first. Where the guard did not end it, a collection changes nothing that others see, and the server is started. It must
+not see what others change either: to the queue its start is a job with a guard, so no mutated file is in place then.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ ENOUGH = 3  # mutants that would have needed it
 
 
 class EarlyJobs:
-    """Chooses among the jobs of one scheduler. `start` starts the server, where there is a file to hold pytest at."""
+    """Chooses among the jobs of one scheduler. `start` starts the server, where there is a file to hold pytest at.
 
-    def __init__(self, jobs: MutantJobs, start: Callable[[], None]) -> None:
+    It gets the limit of that in seconds.
+    """
+
+    def __init__(self, jobs: MutantJobs, start: Callable[[float], None]) -> None:
         self._jobs, self._start, self._wanted = jobs, start, 0
         self.server: ServerProcess | None = None
-        self.collects_apart = False  # a collection has come to its end with a guard
+        self._starting: int | None = None  # the id of its start, if exclusive jobs wait for the end of that
         self._trial: JobMessage | None = None  # that collects all tests, while it runs
         self._is_used = False
         self._facts: dict[str, FileFacts] = {}
@@ -42,8 +46,20 @@ class EarlyJobs:
         """The id of the job that collects all tests, while it runs."""
         return None if self._trial is None else self._trial["id"]
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether it is to be started now: it changes nothing that others see, nor do they."""
+        return self._starting is not None
+
+    def start_ended(self) -> None:
+        """The server is ready, or there will be none: exclusive jobs can run again."""
+        if self._starting is not None:
+            self._jobs.release(self._starting)
+            self._starting = None
+
     def ready(self, server: ServerProcess, started: Started) -> None:
         """Try it."""
+        self.start_ended()
         self.server, self._before = server, frozenset(started["before"])
         self._facts = {path: FileFacts.of(facts) for path, facts in started["files"].items()}
         self.collect()
@@ -63,8 +79,11 @@ class EarlyJobs:
         if self.server is not None:
             self._is_used = passed
         elif passed:
-            self.collects_apart = True
-            self._start()
+            self._starting = next(IDS)
+            self._jobs.run_start(self._starting, self._begin)
+
+    def _begin(self) -> None:
+        self._start(self._jobs.collection_limit)
 
     def take(self, baseline: Baseline, mutant: ScheduledMutant) -> ServerProcess | None:
         """The server, if it can have the next job of `mutant`, which then collects its files, too."""
@@ -76,7 +95,7 @@ class EarlyJobs:
             self._wanted += mutant.change.not_live is None
             if self._wanted == ENOUGH:
                 self._wanted += 1
-                self._start()
+                self._begin()
             return None
         if not replace(baseline, facts=self._facts).allows_live_code(mutant.path, mutant.change):
             return None

@@ -53,6 +53,7 @@ class ForkServers:
         self.has_edited_tests = False  # since the session server was started: a conftest.py may have imported one
         self.made: Sequence[str] = ()  # by the live server, in the tree
         self.early: ServerProcess | None = None  # it may not be ready
+        self._early_limit_s = 0.0  # until it is
 
     @property
     def running(self) -> list[ServerProcess]:
@@ -117,9 +118,17 @@ class ForkServers:
     def _kept(self) -> str:
         return str(self._home / "layers" / "made")
 
-    def start_early(self, plan: TargetPlan, file: str) -> None:
+    @property
+    def wait_s(self) -> float | None:
+        """How long the early server still has until it is ready; None where it is, or there is none."""
+        if self.early is None or self.early.serves:
+            return None
+        return max(0.0, self.early.since + self._early_limit_s - time.monotonic())
+
+    def start_early(self, plan: TargetPlan, file: str, limit_s: float) -> None:
         """Begin to start it: it holds pytest before the import of the test file. Raises OSError."""
         self.end_early()
+        self._early_limit_s = limit_s
         self.early = self._start("early", plan, file=file)
         self.early.serves = False
 

@@ -76,11 +76,13 @@ class HostServer:
             servers = self._servers.running
             readers = [self._channel.reader, *(each.channel.reader for each in servers)]
             waits = [] if self._scheduler is None else [self._scheduler.wait_s]
-            waits.append(PROGRESS_S if self._measuring.runs else None)
+            waits += [PROGRESS_S if self._measuring.runs else None, self._servers.wait_s]
             ready, _, _ = select.select(
                 readers, [], [], min((wait for wait in waits if wait is not None), default=None)
             )
             self._measuring.look()
+            if self._servers.wait_s == 0.0:
+                self._end_early()
             if self._scheduler is not None:
                 self._scheduler.look()
             for server in servers:
@@ -100,7 +102,7 @@ class HostServer:
         if answers is None:
             if server.serves:
                 raise SystemExit("a fork server has ended")  # the bridge starts a new host
-            self._servers.end_early()
+            self._end_early()
         for answer in answers or ():
             if "do" in answer:
                 self._on_early(server, answer)
@@ -118,18 +120,25 @@ class HostServer:
             server.serves = True
             self._scheduler.early.ready(server, started)
 
-    def _start_early(self) -> None:
-        """Where jobs are apart: it collects beside mutants. Without it, fresh processes do its jobs."""
+    def _end_early(self) -> None:
+        """It is not ready, and will not be: fresh processes do its jobs."""
+        self._servers.end_early()
+        if self._scheduler is not None:
+            self._scheduler.early.start_ended()
+
+    def _start_early(self, limit_s: float) -> None:
+        """Where jobs are apart: it collects beside mutants. With a guard, that is tried first."""
         file = (self._collected or {}).get("calling")
         fit = self._servers.live is not None and not self._servers.made
         if not file or self._scheduler is None or not fit:
-            return
-        is_guarded = self._sharing is Sharing.GUARD
-        if is_guarded and not self._scheduler.early.collects_apart:
+            self._end_early()
+        elif (self._world.keeps_apart and self._world.undoes_all) or self._scheduler.early.is_starting:
+            try:
+                self._servers.start_early(self._scheduler.plan, file, limit_s)
+            except OSError:
+                self._end_early()
+        elif self._sharing is Sharing.GUARD:
             self._scheduler.early.collect()
-        elif is_guarded or (self._world.keeps_apart and self._world.undoes_all):
-            with contextlib.suppress(OSError):
-                self._servers.start_early(self._scheduler.plan, file)
 
     def _on_measurement(self, answer: Ended) -> None:
         """A job of the measurement has ended."""

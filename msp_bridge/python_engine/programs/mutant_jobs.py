@@ -178,10 +178,22 @@ class MutantJobs:
 
     def run_collection(self, id: int, early: ServerProcess | None) -> JobMessage:
         """Collect all tests, and run none, in a fork of the early server, or in a fresh process; -> the job."""
-        job: JobMessage = {"id": id, "work": "measure", "tests": []}
-        job |= self._limits(None, [], collects=True)
+        job: JobMessage = {"id": id, "work": "measure", "tests": [], "limit": self.collection_limit}
         self._submit(self._fresh, job, 0, [], further=early or self._session)
         return job
+
+    @property
+    def collection_limit(self) -> float:
+        """Seconds, of what collects all tests and runs none."""
+        return self._limits(None, [], collects=True)["limit"]
+
+    def run_start(self, id: int, start: Callable[[], None]) -> None:
+        """Start a process that reads the sandbox but does not change it, and is no job; until `release`."""
+        self._queue.submit(Queued(id, lambda _: start()))
+
+    def release(self, id: int) -> None:
+        """It has read what it had to."""
+        self._queue.ended(Ended(id=id, exit=0, kill_reason="", report=None, tests=0, seconds=0.0))
 
     def is_apart(self, job: JobMessage) -> bool:
         """Whether this job, which has begun, can leave nothing to others."""
