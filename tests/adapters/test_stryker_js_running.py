@@ -83,8 +83,13 @@ async def test_tests_of_vitest_have_their_names_no_test_is_no_coverage_and_a_fil
     (root / "mutate.mjs").write_text("export const mutate = ['src/*.{js,ts}', '!src/*.test.ts'];\n")
     (root / "src/new.ts").write_text("export const double = (a: number) => a + a;\n")
     (root / "src/names.js").write_text('const names = ["a"];\nif (names.length < 1) throw new Error("no names");\n')
+    (root / "src/pages.js").write_text(
+        "export const pages = import.meta.glob('./pages/*.js');\n"
+    )  # Vite takes literals
     spec = root / "src/names.test.ts"
-    spec.write_text('import { test } from "vitest";\nimport "./names.js";\ntest("loads", () => {});\n')
+    spec.write_text(
+        'import { test } from "vitest";\nimport "./names.js";\nimport "./pages.js";\ntest("loads", () => {});\n'
+    )
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         [empty] = [mutant for mutant in mutants if mutant.replacement == "[]"]

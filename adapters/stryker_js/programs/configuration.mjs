@@ -9,6 +9,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
+import { IGNORER } from './import_meta_glob.mjs';
 import { observe } from './observer.mjs';
 import { runsTestsItself } from './process_state.mjs';
 import { looksForRelatedTests, optionsOfRunner } from './related_tests.mjs';
@@ -66,6 +67,8 @@ const options = {
   tempDirName: '.stryker-tmp',
   thresholds: { ...own.thresholds, break: null }, // else a low score looks like a failure
 };
+const canIgnore = 'ignorers' in defaultOptions; // from StrykerJS 7 on
+if (canIgnore) options.ignorers = [...(own.ignorers ?? []), IGNORER];
 if (Array.isArray(own.plugins)) options.plugins = own.plugins.map(placeOf);
 if (looksForRelatedTests(own)) options.allowEmpty = true;
 for (const [name, value] of Object.entries(wanted().options ?? {})) {
@@ -77,6 +80,7 @@ const plugins = [
   wanted().plugin,
   ours('started_by_tests.mjs'),
   runsTestsItself(own) && ours('process_state.mjs'),
+  canIgnore && ours('import_meta_glob.mjs'),
   own.testRunner === 'vitest' && ours('vitest_files.mjs'),
   own.testRunner === 'jest' && ours('jest_files.mjs'),
 ];
