@@ -6,6 +6,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ from .installation import Toolchain
 from .mutants import Raw, StrykerJsListing, StrykerJsTestPlan, Tested
 from .sandbox import PathMap, ProjectSandbox
 
+log = logging.getLogger(__name__)
+
 TOOL = "StrykerJS"  # in messages
 PROGRAMS = Path(__file__).with_name("programs")
 CONFIGURATION, PLUGIN = "configuration.mjs", "command_line_plugin.mjs"  # there
@@ -40,6 +43,10 @@ AGAIN = frame(notification("msp-bridge/again", {}))  # the open run goes on, wit
 OVER = frame(notification("msp-bridge/over", {}))  # the open run ends
 STARTED = {Status.KILLED.value, Status.SURVIVED.value, Status.TIMEOUT.value, Status.RUNTIME_ERROR.value}
 REMOVE = "remove it, or name the plugin that takes it in `plugins`"
+UNCOVERED = (
+    "no test runs any of the mutated code: where the tests run what is built from it, "
+    "set `buildCommand` in StrykerJS's configuration"
+)
 LOG_CHECKS, LOG_INTERVAL_S = 40, 0.05  # the log comes by another pipe than the answer
 
 
@@ -188,6 +195,8 @@ class Observer:
                 self._listing = evolve(self._listing, threshold=threshold, unknown=unknown, runner=runner)
             case "msp-bridge/no-tests":
                 self._has_tests = False
+            case "msp-bridge/uncovered":
+                log.warning(UNCOVERED)
             case _:
                 return False
         return True

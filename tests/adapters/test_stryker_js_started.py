@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msp_bridge.adapters.stryker_js.launch import PROGRAMS
 from support.adapters import discovered, results_of
+from support.files import written
 from support.stryker_js_trees import adapter_on, copied
 
 from msp_bridge.adapter import Status
@@ -183,3 +185,29 @@ def test_a_script_in_a_context_of_its_own_has_the_mutant_and_what_the_test_gives
         command, env={**os.environ, **started}, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.split() == ["undefined7"] * 2 + ["undefinedundefined"] + ["undefined7"] * 2 + ['{"name":1}']
+
+
+COVERAGE = """const { addCoverage } = await import(process.argv[1]);
+const result = {};
+addCoverage(result, ...JSON.parse(process.argv[2]));
+process.stdout.write(JSON.stringify(result));
+"""
+STARTED = '[null,"7"]\n'
+
+
+@pytest.mark.parametrize(
+    ("noted", "reports", "coverage"),
+    [
+        ({}, True, {"static": {}, "perTest": {}}),
+        ({"started": ""}, True, None),  # which may have run mutated code without Node.js
+        ({"started": "", "1-0": STARTED}, True, {"static": {"7": 1}, "perTest": {}}),
+        ({"1-0": STARTED}, False, None),  # the runner never says what is covered
+    ],
+)
+def test_tests_that_run_no_mutated_code_cover_nothing_unless_they_start_what_may_not_be_node(
+    noted: dict[str, str], reports: bool, coverage: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    program, arguments = PROGRAMS / "coverage_notes.mjs", json.dumps([str(written(tmp_path, noted)), reports])
+    command = ["node", "--input-type=module", "-e", COVERAGE, program, arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout).get("mutantCoverage") == coverage

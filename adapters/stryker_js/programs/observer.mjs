@@ -47,9 +47,9 @@ import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 
-import { addCoverage, emptyDirectory } from './coverage_notes.mjs';
+import { addCoverage, emptyDirectory, isUncovered } from './coverage_notes.mjs';
 import { filesAreUnchanged, noteFiles } from './noted_files.mjs';
-import { keepsTestsLoaded, nothingToRun } from './process_state.mjs';
+import { keepsTestsLoaded, nothingToRun, sharesModules } from './process_state.mjs';
 import { completeFiles, linkPackages } from './sandbox.mjs';
 import { decided, noteTests } from './verdicts.mjs';
 
@@ -173,12 +173,13 @@ async function mutantRun(runner, task, input, own) {
 }
 
 // The run of the tests without a mutant; what they have started leaves its coverage in `notes`.
-async function dryRun(runner, task, input, notes) {
+async function dryRun(runner, task, input, notes, { testRunner }) {
   let result = {};
   const observed = async (options) => {
     emptyDirectory(notes);
     result = await runner.dryRun(options);
-    addCoverage(result, notes);
+    addCoverage(result, notes, options.coverageAnalysis !== 'off' && sharesModules(testRunner));
+    if (isUncovered(result)) send('uncovered');
     return result;
   };
   try {
@@ -291,7 +292,7 @@ export async function observe(core, internal, wanted, notes, own) {
         used.clear();
         changed.clear();
         const began = Date.now();
-        const output = await dryRun(resource, task, input, notes);
+        const output = await dryRun(resource, task, input, notes, own);
         if (warm) noteFiles(directories, began);
         return output;
       };

@@ -27,7 +27,7 @@ const VARIABLE = 'MSP_BRIDGE_STARTED';
 const ACTIVE = '__STRYKER_ACTIVE_MUTANT__'; // StrykerJS's own, which the mutated files read
 const NAMESPACE = '__stryker__'; // StrykerJS's own, too
 const LOAD = `--require ${JSON.stringify(__filename)}`;
-const { openSync, writeSync } = fs; // kept from before any test, which may replace them
+const { closeSync, openSync, writeSync } = fs; // kept from before any test, which may replace them
 const { env } = process;
 
 let known = JSON.parse(env[VARIABLE] ?? 'null'); // null in a thread that shares its variables: they are hidden
@@ -45,11 +45,21 @@ function context() {
   return ofJest?.exports.state.instrumenterContext ?? globalThis[NAMESPACE];
 }
 
+// That a test has started something, by an empty file.
+function noteStart() {
+  try {
+    closeSync(openSync(path.join(known.notes, 'started'), 'a'));
+  } catch {
+    // The directory may not be reached from here.
+  }
+}
+
 // The variables of what is started now.
 function additions() {
   const { activeMutant = env[ACTIVE], currentTestId } = context() ?? {};
   const place = known.place === 'runner' ? 'tests' : 'started';
   const test = known.place === 'started' ? known.test : (currentTestId ?? known.test);
+  if (place === 'started') noteStart();
   const added = { [VARIABLE]: JSON.stringify({ ...known, place, test }) };
   return activeMutant === undefined ? added : { ...added, [ACTIVE]: activeMutant };
 }
