@@ -5,6 +5,7 @@ A package that has neither directory needs `mutate`; one whose test runner has a
 with it.
 """
 
+import itertools
 import json
 import os
 import re
@@ -33,7 +34,11 @@ RUNNER = re.compile(r"@stryker-mutator/(\w+)-runner")
 PACKAGES = {  # those of test runners, with what StrykerJS calls them
     **{name: name for name in ("jasmine", "jest", "karma", "mocha", "tap", "vitest")},
     "@cucumber/cucumber": "cucumber",
+    "tape": "tap",
 }
+NODE_TEST = re.compile(r"\bnode\b[^&|;]*\s--test\b|\bborp\b")  # that writes TAP, too
+RUN_SCRIPT = re.compile(r"\b(?:npm|pnpm|yarn|bun)(?: run)?(?: -s| --silent)? ([\w:.-]+)")
+MAX_NESTED_SCRIPTS = 5  # that call one another
 SOURCES = ("src", "lib")  # the directories that StrykerJS mutates by default: at the root alone, not in packages below
 TEST = re.compile(r"\.(?:spec|test)\.")
 DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies")
@@ -42,11 +47,28 @@ SETTINGS = ("node", "warm")
 WARM_S, WARM_OF_NESTED_S = 30.0, 10.0
 LONGEST_WARM_S = 24 * 3600.0
 NO_TESTS = "no test specified"  # in the script that `npm init` writes
-NO_SOURCE = re.compile(r"\.(?:spec|test|config|conf|setup)\.|\.d\.[cm]?ts$|^\.|^(?:gulp|grunt)file\.", re.IGNORECASE)
+NO_SOURCE = re.compile(
+    r"\.(?:spec|test|tst|test-d|config|conf|setup|min)\.|\.d\.[cm]?ts$|^\.|^(?:gulp|grunt)file\.|^(?:bench(?:mark)?|example|test)s?\.",
+    re.IGNORECASE,
+)
 NO_SOURCES = frozenset(
-    ["__mocks__", "__tests__", "bench", "benchmarks", "build", "coverage", "cypress", "dist", "doc", "docs", "e2e"]
-) | frozenset(["examples", "public", "scripts", "spec", "test", "tests"])
+    [
+        "__mocks__",
+        "__tests__",
+        "bench",
+        "benchmark",
+        "benchmarks",
+        "build",
+        "coverage",
+        "cypress",
+        "dist",
+        "doc",
+        "docs",
+        "e2e",
+    ]
+) | frozenset(["example", "examples", "public", "scripts", "spec", "test", "tests"])
 MOCHA = re.compile(r"\bmocha\b([^&|;]*)")
+TAP = re.compile(r"(?:\b(?:tape?|borp)|\bnode\b[^&|;]*\s--test)(?=\s|$)([^&|;]*)")
 MOCHA_SPEC = "test/*.{js,cjs,mjs}"  # mocha's own default, in the package that it is called in
 
 
@@ -103,9 +125,10 @@ def runner_of(root: Path) -> tuple[str, bool] | None:
     asked = sorted(dependencies(package))
     if plugins := [match[1] for name in asked if (match := RUNNER.fullmatch(name))]:
         return plugins[0], True
-    scripts = package.get("scripts")
-    test = str(scripts.get("test")) if isinstance(scripts, dict) else ""
+    test = _test_script(root)
     found = sorted((PACKAGES[name] for name in asked if name in PACKAGES), key=lambda runner: runner not in test)
+    if NODE_TEST.search(test) and not (found and found[0] in test):
+        return "tap", False
     return (found[0], False) if found else None
 
 
@@ -132,7 +155,7 @@ def name_pattern(names: set[str]) -> str:
     return ("!(*.spec|*.test)" if any(map(TEST.search, names)) else "*") + ending
 
 
-def as_option(name: str, value: str | list[str]) -> str:
+def as_option(name: str, value: str | list[str] | dict[str, str]) -> str:
     """The text to write in StrykerJS's configuration."""
     return f"write {json.dumps(name)}: {json.dumps(value)} in StrykerJS's configuration"
 
@@ -213,14 +236,24 @@ def plugin_of(root: Path) -> str | None:
 
 
 def _test_script(root: Path) -> str:
+    """The script for the tests, with those that it runs in their places."""
     scripts = reading.table(root / "package.json").get("scripts")
-    return str(scripts.get("test", "")) if isinstance(scripts, dict) else ""
+    if not isinstance(scripts, dict):
+        return ""
+    script = str(scripts.get("test", ""))
+    for _ in range(MAX_NESTED_SCRIPTS):
+        script = RUN_SCRIPT.sub(lambda match: str(scripts.get(match[1], match[0])), script)
+    return script
 
 
 def _of_runner(root: Path, runner: str, mutate: Sequence[str]) -> Mapping[str, Any]:
     options: dict[str, Any] = {"testRunner": runner, "plugins": [f"@stryker-mutator/{runner}-runner"]}
-    if runner == "mocha" and not _configures_mocha(root) and (spec := _specs(root) or _specs_of_packages(root, mutate)):
-        options["mochaOptions"] = {"spec": spec}
+    if runner == "mocha" and not _configures_mocha(root):
+        specs = _specs(root, MOCHA) or _specs_of_packages(root, mutate)
+        mocha = {**({"spec": specs} if specs else {}), **_of_mocha(root)}
+        options |= {"mochaOptions": mocha} if mocha else {}
+    if runner == "tap" and (specs := [spec for spec in _specs(root, TAP) if not (root / spec).is_dir()]):
+        options["tap"] = {"testFiles": specs}
     if runner == "karma" and (root / "karma.conf.js").is_file():
         options["karma"] = {"configFile": "karma.conf.js"}
     return options
@@ -230,12 +263,27 @@ def _configures_mocha(root: Path) -> bool:
     return any(root.glob(".mocharc.*")) or "mocha" in reading.table(root / "package.json")
 
 
-def _specs(root: Path) -> list[str]:
-    """The files that the package's script names to mocha."""
+def _of_mocha(root: Path) -> dict[str, Any]:
+    """What the script asks of mocha besides, where StrykerJS has an option for that."""
+    words = _words(root, MOCHA)
+    pairs = list(itertools.pairwise(words))
+    interfaces = [value for name, value in pairs if name in ("-u", "--ui")]
+    required = [value for name, value in pairs if name in ("-r", "--require")]
+    return {**({"ui": interfaces[-1]} if interfaces else {}), **({"require": required} if required else {})}
+
+
+def _words(root: Path, runner: re.Pattern[str]) -> list[str]:
+    """What stands behind the runner in the package's script."""
     try:
-        words = shlex.split(mocha[1]) if (mocha := MOCHA.search(_test_script(root))) else []
+        words = shlex.split(call[1]) if (call := runner.search(_test_script(root))) else []
     except ValueError:
         return []
+    return [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+
+
+def _specs(root: Path, runner: re.Pattern[str]) -> list[str]:
+    """The files that the package's script names to the runner."""
+    words = _words(root, runner)
     return [
         word
         for before, word in zip(["", *words], words, strict=False)
@@ -247,7 +295,7 @@ def _specs_of_packages(root: Path, mutate: Sequence[str]) -> list[str]:
     """The tests of the packages below `root` that have sources in `mutate`: mocha finds none of them from there."""
     sources = dict.fromkeys((root / pattern.partition("/**/")[0]).parent for pattern in mutate)
     packages = [each for each in sources if each != root and (each / "package.json").is_file()]
-    specs = (each / spec for each in packages for spec in _specs(each) or [MOCHA_SPEC])
+    specs = (each / spec for each in packages for spec in _specs(each, MOCHA) or [MOCHA_SPEC])
     found = [spec.relative_to(root).as_posix() for spec in specs]
     return [MOCHA_SPEC, *found] if found and (root / "test").is_dir() else found
 
@@ -282,4 +330,4 @@ def _patterns(top: str, names: set[str]) -> Sequence[str]:
     """Name each file of the root, where tests and configurations lie beside the sources."""
     if not top:
         return sorted(name for name in names if not NO_SOURCE.search(name))
-    return [] if all(map(TEST.search, names)) else [f"{top}/**/{name_pattern(names)}"]
+    return [] if all(map(NO_SOURCE.search, names)) else [f"{top}/**/{name_pattern(names)}"]

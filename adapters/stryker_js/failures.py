@@ -23,6 +23,11 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 STACK = re.compile(r"\n\s+at [^\n]*?(?: \{\n(?: .*\n)*\}?|(?=\n)|\Z)")
 MAX_SHOWN = 800  # characters
 VUE_MACRO = re.compile(r"`(?P<macro>define\w+)\(\)` in <script setup> cannot reference locally declared variables")
+TDD = "suite is not defined"  # mocha's other interface
+NO_TESTS = (
+    "correct the options of the test runner in its configuration, "
+    "as `mochaOptions.spec`, `tap.testFiles` or `jasmineConfigFile`"
+)
 CORRECT_CONFIGURATION = "correct StrykerJS's configuration"
 BUILD_COMMAND = "the `buildCommand` in StrykerJS's configuration, which runs without a shell"
 
@@ -55,7 +60,7 @@ def failure(message: str, baseline: BaselineFailure, log: str, root: Path) -> Br
     if said.startswith("Command failed with "):
         return ToolError(f"the project can't be built ({_short(said)})", f"correct it, or {BUILD_COMMAND}")
     if "No tests were executed" in said:
-        return ToolError("StrykerJS ran no tests", "correct the options of the test runner in its configuration")
+        return ToolError("StrykerJS ran no tests", NO_TESTS)
     if wrong := CONFIGURATION_ERROR.search(said):
         return ConfigurationError(wrong[0])
     if "configuration error" in said:
@@ -100,6 +105,8 @@ def _runner_install(root: Path, name: str) -> str:
 
 def _remedy(reason: str) -> str:
     """The remedy where the tests can't run for this reason. Vue moves some code out of setup(), with its mutants."""
+    if TDD in reason:
+        return as_option("mochaOptions", {"ui": "tdd"})
     if (hoisted := VUE_MACRO.search(reason)) is None:
         return "fix that first"
     return (

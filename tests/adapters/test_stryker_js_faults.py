@@ -25,14 +25,18 @@ from support.stryker_js_trees import (
     scripted_core,
 )
 
-from msp_bridge.adapter import BaselineError, ConfigurationError, ToolError
+from msp_bridge.adapter import BaselineError, ConfigurationError, Status, ToolError
 from msp_bridge.testing import RunningProcesses
 
 
 @pytest.mark.usefixtures("portable")
 @BOTH
 async def test_a_suite_that_is_red_broken_or_empty_is_shown_and_run_again_when_something_has_changed(
-    modules: Path, every_case: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    modules: Path,
+    every_case: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     root = copied("js_mocha", tmp_path, modules)
     red, specs = root / "test/red.spec.js", root / "test/price.spec.js"
@@ -57,6 +61,10 @@ async def test_a_suite_that_is_red_broken_or_empty_is_shown_and_run_again_when_s
         assert len(await results_of(adapter, mutants[:1])) == 1
         if not every_case:
             return
+        specs.write_text("it('imports nothing', () => {});\n")
+        (uncovered,) = await results_of(adapter, mutants[:1])
+        assert uncovered.status is Status.NO_COVERAGE
+        assert "where the tests run what is built from it, set `buildCommand`" in caplog.text
         specs.write_text("")
         with pytest.raises(ToolError, match="StrykerJS ran no tests: correct the options of the test runner"):
             await results_of(adapter, mutants[:1])
@@ -348,6 +356,12 @@ def test_a_mutant_that_vue_does_not_take_is_named_with_the_comment_that_leaves_i
     found = failure("Something went wrong in the initial test run", BaselineFailure(error), "", tmp_path)
     remedy = "put `// Stryker disable all` above defineProps() in that file, and `// Stryker restore all` below it"
     assert (error in found.problem, found.remedy) == (True, remedy)
+
+
+def test_tests_in_mochas_other_interface_are_named_with_the_option(tmp_path: Path) -> None:
+    baseline = BaselineFailure("ReferenceError: suite is not defined")
+    error = failure("Something went wrong in the initial test run", baseline, "", tmp_path)
+    assert error.remedy == 'write "mochaOptions": {"ui": "tdd"} in StrykerJS\'s configuration'
 
 
 def test_a_build_that_fails_is_named_with_what_it_prints(tmp_path: Path) -> None:

@@ -257,7 +257,9 @@ def test_the_hook_is_that_of_the_page(root: Path) -> None:
     [
         ("mocha", ("lib/a.js",), {}),
         ("mocha --exit 'spec/**/*.js' one.test.js", ("lib/a.js",), {"mochaOptions": {"spec": ["spec/**/*.js", "one.test.js"]}}),
-        ("mocha -r ts-node/register", ("a.js", "a.test.js", "eslint.config.mjs", "test/x.js"), {"mutate": ["a.js"]}),
+        ("npm run lint && npm run unit", ("lib/a.js",), {"mochaOptions": {"spec": ["test"], "ui": "tdd", "require": ["chai"]}}),
+        ("mocha --exit", ("a.js", "a.test.js", "a.min.js", "bench.js", "example/b.js", "types/a.d.ts", "eslint.config.mjs"),
+         {"mutate": ["a.js"]}),
         ("mocha", ("app/a.ts", "app/a.spec.ts", "app/b.js", "docs/c.js", "site/package.json", "site/d.js"),
          {"mutate": ["app/**/!(*.spec|*.test).+(js|ts)"]}),
         ("pnpm -r test", ("pnpm-workspace.yaml", "pkg/a/package.json", "pkg/a/src/a.js", "pkg/a/test/a.js"),
@@ -268,9 +270,31 @@ def test_the_first_configuration_of_stryker_js_names_the_runner_and_what_lies_ou
     script: str, files: tuple[str, ...], expected: dict[str, object], root: Path
 ) -> None:
     write(root, *files)
-    (root / "package.json").write_text(json.dumps({"scripts": {"test": script}, "devDependencies": {"mocha": "11"}}))
+    scripts = {"test": script, "unit": "mocha -u tdd --require=chai test"}
+    (root / "package.json").write_text(json.dumps({"scripts": scripts, "devDependencies": {"mocha": "11"}}))
     setup = installed()["stryker-js"].load().setup(Project(root, root / "cache"))
     configuration = json.loads(setup.files["stryker.config.json"])
     assert configuration.pop("testRunner") == "mocha"
     assert configuration.pop("plugins") == ["@stryker-mutator/mocha-runner"]
     assert configuration == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "packages", "files"),
+    [
+        ("npm run lint && nyc tape 'test/**/*.js'", ["tape"], ["test/**/*.js"]),
+        ("c8 --100 node --test", [], None),
+        ("node --require ./a.js --test one.test.js", [], ["one.test.js"]),
+        ("tap lib", ["tap"], None),
+    ],
+)
+def test_tape_and_the_test_runner_of_node_js_are_run_as_tap(
+    script: str, packages: list[str], files: list[str] | None, root: Path
+) -> None:
+    write(root, "lib/a.js")
+    package = {"scripts": {"test": script}, "devDependencies": dict.fromkeys(packages, "1")}
+    (root / "package.json").write_text(json.dumps(package))
+    setup = installed()["stryker-js"].load().setup(Project(root, root / "cache"))
+    configuration = json.loads(setup.files["stryker.config.json"])
+    assert configuration["testRunner"] == "tap"
+    assert configuration.get("tap", {}).get("testFiles") == files
