@@ -236,7 +236,7 @@ def plugin_of(root: Path) -> str | None:
 
 
 def _test_script(root: Path) -> str:
-    """The script for the tests, with those that it runs in their places."""
+    """The script for the tests, with the scripts that it runs in their places."""
     scripts = reading.table(root / "package.json").get("scripts")
     if not isinstance(scripts, dict):
         return ""
@@ -264,7 +264,7 @@ def _configures_mocha(root: Path) -> bool:
 
 
 def _of_mocha(root: Path) -> dict[str, Any]:
-    """What the script asks of mocha besides, where StrykerJS has an option for that."""
+    """The options of mocha in the script, where StrykerJS has the same."""
     words = _words(root, MOCHA)
     pairs = list(itertools.pairwise(words))
     interfaces = [value for name, value in pairs if name in ("-u", "--ui")]
@@ -273,7 +273,7 @@ def _of_mocha(root: Path) -> dict[str, Any]:
 
 
 def _words(root: Path, runner: re.Pattern[str]) -> list[str]:
-    """What stands behind the runner in the package's script."""
+    """The words behind the runner in the package's script."""
     try:
         words = shlex.split(call[1]) if (call := runner.search(_test_script(root))) else []
     except ValueError:
@@ -282,7 +282,7 @@ def _words(root: Path, runner: re.Pattern[str]) -> list[str]:
 
 
 def _specs(root: Path, runner: re.Pattern[str]) -> list[str]:
-    """The files that the package's script names to the runner."""
+    """The files of tests in the package's script, behind the runner."""
     words = _words(root, runner)
     return [
         word
