@@ -87,7 +87,7 @@ class StrykerJs(LazyParts):
     @classmethod
     def setup(cls, project: Project) -> Setup | None:
         """Implement `SetsUp.setup`: StrykerJS, its plugin for the test runner, and what configures them."""
-        from .configuration import first_configuration, plugin_of
+        from .first_configuration import first_configuration, plugin_of
         from .installation import checkout_command, lacking_packages
 
         root = project.root

@@ -1,16 +1,9 @@
-"""All that configures StrykerJS in a project: its own file, package.json, and the adapter's table in the bridge's.
+"""All that configures StrykerJS in a project: its own file, package.json, and the adapter's table in the bridge's."""
 
-A project that has none gets a first one. StrykerJS mutates `src` and `lib` by default, and runs the tests as a command.
-A package that has neither directory needs `mutate`; one whose test runner has a plugin is tested several times as fast
-with it.
-"""
-
-import itertools
 import json
 import os
 import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -30,15 +23,6 @@ EXTENSIONS = frozenset({".json", ".js", ".mjs", ".cjs"})
 CODE = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte")
 MUTABLE = (*CODE, ".html", ".htm")
 CORE = "@stryker-mutator/core"
-RUNNER = re.compile(r"@stryker-mutator/(\w+)-runner")
-PACKAGES = {  # those of test runners, with what StrykerJS calls them
-    **{name: name for name in ("jasmine", "jest", "karma", "mocha", "tap", "vitest")},
-    "@cucumber/cucumber": "cucumber",
-    "tape": "tap",
-}
-NODE_TEST = re.compile(r"\bnode\b[^&|;]*\s--test\b|\bborp\b")  # that writes TAP, too
-RUN_SCRIPT = re.compile(r"\b(?:npm|pnpm|yarn|bun)(?: run)?(?: -s| --silent)? ([\w:.-]+)")
-MAX_NESTED_SCRIPTS = 5  # that call one another
 SOURCES = ("src", "lib")  # the directories that StrykerJS mutates by default: at the root alone, not in packages below
 TEST = re.compile(r"\.(?:spec|test)\.")
 DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies")
@@ -46,30 +30,6 @@ TABLE = "stryker-js"  # the adapter's own table in the bridge's configuration
 SETTINGS = ("node", "warm")
 WARM_S, WARM_OF_NESTED_S = 30.0, 10.0
 LONGEST_WARM_S = 24 * 3600.0
-NO_TESTS = "no test specified"  # in the script that `npm init` writes
-NO_SOURCE = re.compile(
-    r"\.(?:spec|test|tst|test-d|config|conf|setup|min)\.|\.d\.[cm]?ts$|^\.|^(?:gulp|grunt)file\.|^(?:bench(?:mark)?|example|test)s?\.",
-    re.IGNORECASE,
-)
-NO_SOURCES = frozenset(
-    [
-        "__mocks__",
-        "__tests__",
-        "bench",
-        "benchmark",
-        "benchmarks",
-        "build",
-        "coverage",
-        "cypress",
-        "dist",
-        "doc",
-        "docs",
-        "e2e",
-    ]
-) | frozenset(["example", "examples", "public", "scripts", "spec", "test", "tests"])
-MOCHA = re.compile(r"\bmocha\b([^&|;]*)")
-TAP = re.compile(r"(?:\b(?:tape?|borp)|\bnode\b[^&|;]*\s--test)(?=\s|$)([^&|;]*)")
-MOCHA_SPEC = "test/*.{js,cjs,mjs}"  # mocha's own default, in the package that it is called in
 
 
 def configured(project: Project) -> bool:
@@ -117,19 +77,6 @@ def depends_on_core(root: Path) -> bool:
     except ValueError:
         return f'"{CORE}"' in reading.text(root / "package.json", errors="replace")
     return isinstance(package, dict) and CORE in dependencies(package)
-
-
-def runner_of(root: Path) -> tuple[str, bool] | None:
-    """The test runner that package.json asks for, and whether it asks for StrykerJS's plugin for it, too."""
-    package = reading.table(root / "package.json")
-    asked = sorted(dependencies(package))
-    if plugins := [match[1] for name in asked if (match := RUNNER.fullmatch(name))]:
-        return plugins[0], True
-    test = _test_script(root)
-    found = sorted((PACKAGES[name] for name in asked if name in PACKAGES), key=lambda runner: runner not in test)
-    if NODE_TEST.search(test) and not (found and found[0] in test):
-        return "tap", False
-    return (found[0], False) if found else None
 
 
 def patterns_of_packages(root: Path, paths: Iterable[str]) -> list[str]:
@@ -215,119 +162,3 @@ def _warm_setting(project: Project) -> float:
             f"set it to a number from 0 to {LONGEST_WARM_S:g}",
         )
     return float(warm)
-
-
-def first_configuration(root: Path) -> Mapping[str, Any] | None:
-    """The options for the package in `root`, {} where the defaults will do; None where nothing can be tested."""
-    runner, script = runner_of(root), _test_script(root)
-    if runner is None and (not script or NO_TESTS in script):
-        return None
-    mutate = _sources(root)
-    if mutate == []:
-        return None
-    options = {} if runner is None else _of_runner(root, runner[0], mutate or ())
-    return {**options, **({"mutate": mutate} if mutate else {})}
-
-
-def plugin_of(root: Path) -> str | None:
-    """The package of StrykerJS's plugin for the test runner in `root`."""
-    runner = runner_of(root)
-    return None if runner is None else f"@stryker-mutator/{runner[0]}-runner"
-
-
-def _test_script(root: Path) -> str:
-    """The script for the tests, with the scripts that it runs in their places."""
-    scripts = reading.table(root / "package.json").get("scripts")
-    if not isinstance(scripts, dict):
-        return ""
-    script = str(scripts.get("test", ""))
-    for _ in range(MAX_NESTED_SCRIPTS):
-        script = RUN_SCRIPT.sub(lambda match: str(scripts.get(match[1], match[0])), script)
-    return script
-
-
-def _of_runner(root: Path, runner: str, mutate: Sequence[str]) -> Mapping[str, Any]:
-    options: dict[str, Any] = {"testRunner": runner, "plugins": [f"@stryker-mutator/{runner}-runner"]}
-    if runner == "mocha" and not _configures_mocha(root):
-        specs = _specs(root, MOCHA) or _specs_of_packages(root, mutate)
-        mocha = {**({"spec": specs} if specs else {}), **_of_mocha(root)}
-        options |= {"mochaOptions": mocha} if mocha else {}
-    if runner == "tap" and (specs := [spec for spec in _specs(root, TAP) if not (root / spec).is_dir()]):
-        options["tap"] = {"testFiles": specs}
-    if runner == "karma" and (root / "karma.conf.js").is_file():
-        options["karma"] = {"configFile": "karma.conf.js"}
-    return options
-
-
-def _configures_mocha(root: Path) -> bool:
-    return any(root.glob(".mocharc.*")) or "mocha" in reading.table(root / "package.json")
-
-
-def _of_mocha(root: Path) -> dict[str, Any]:
-    """The options of mocha in the script, where StrykerJS has the same."""
-    words = _words(root, MOCHA)
-    pairs = list(itertools.pairwise(words))
-    interfaces = [value for name, value in pairs if name in ("-u", "--ui")]
-    required = [value for name, value in pairs if name in ("-r", "--require")]
-    return {**({"ui": interfaces[-1]} if interfaces else {}), **({"require": required} if required else {})}
-
-
-def _words(root: Path, runner: re.Pattern[str]) -> list[str]:
-    """The words behind the runner in the package's script."""
-    try:
-        words = shlex.split(call[1]) if (call := runner.search(_test_script(root))) else []
-    except ValueError:
-        return []
-    return [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
-
-
-def _specs(root: Path, runner: re.Pattern[str]) -> list[str]:
-    """The files of tests in the package's script, behind the runner."""
-    words = _words(root, runner)
-    return [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if not word.startswith("-") and (not before.startswith("-") or word.endswith(CODE))
-    ]
-
-
-def _specs_of_packages(root: Path, mutate: Sequence[str]) -> list[str]:
-    """The tests of the packages below `root` that have sources in `mutate`: mocha finds none of them from there."""
-    sources = dict.fromkeys((root / pattern.partition("/**/")[0]).parent for pattern in mutate)
-    packages = [each for each in sources if each != root and (each / "package.json").is_file()]
-    specs = (each / spec for each in packages for spec in _specs(each, MOCHA) or [MOCHA_SPEC])
-    found = [spec.relative_to(root).as_posix() for spec in specs]
-    return [MOCHA_SPEC, *found] if found and (root / "test").is_dir() else found
-
-
-def _sources(root: Path) -> Sequence[str] | None:
-    """The patterns for `mutate`; None where StrykerJS's own will do, [] where there is no source."""
-    if any((root / name).is_dir() for name in SOURCES):
-        return None
-    from msp_bridge.toolkit import walk
-
-    files = (Path(directory, name) for directory, _, names in walk(root) for name in names if name.endswith(CODE))
-    paths = sorted(file.relative_to(root).as_posix() for file in files)
-    return patterns_of_packages(root, paths) or [
-        pattern
-        for top, names in _by_top(paths).items()
-        if not (top and (root / top / "package.json").is_file())
-        for pattern in _patterns(top, names)
-    ]
-
-
-def _by_top(paths: Sequence[str]) -> dict[str, set[str]]:
-    """The names of files by the directory at the top that they are in, "" for the root."""
-    found: dict[str, set[str]] = {}
-    for path in paths:
-        *above, name = path.split("/")
-        if NO_SOURCES.isdisjoint(above) and not path.startswith("."):
-            found.setdefault(above[0] if above else "", set()).add(name)
-    return found
-
-
-def _patterns(top: str, names: set[str]) -> Sequence[str]:
-    """Name each file of the root, where tests and configurations lie beside the sources."""
-    if not top:
-        return sorted(name for name in names if not NO_SOURCE.search(name))
-    return [] if all(map(NO_SOURCE.search, names)) else [f"{top}/**/{name_pattern(names)}"]

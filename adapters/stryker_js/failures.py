@@ -8,8 +8,10 @@ from attrs import frozen
 
 from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, ToolError
 
-from .configuration import as_option, runner_of
+from .configuration import as_option
+from .first_configuration import runner_of
 from .installation import install_command, plugin_install
+from .script import node_arguments, script_of
 
 CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as programs/configuration.mjs words it
 MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
@@ -23,6 +25,10 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 STACK = re.compile(r"\n\s+at [^\n]*?(?: \{\n(?: .*\n)*\}?|(?=\n)|\Z)")
 MAX_SHOWN = 800  # characters
 VUE_MACRO = re.compile(r"`(?P<macro>define\w+)\(\)` in <script setup> cannot reference locally declared variables")
+NO_MODULE = re.compile(
+    r"Cannot use import statement outside a module|Unexpected token 'export'|Unknown file extension|ERR_REQUIRE_ESM"
+)
+ENVIRONMENT = re.compile(r"Cannot find \w+ '(?P<package>jest-environment-[\w-]+|jsdom|happy-dom)'")
 TDD = "suite is not defined"  # mocha's other interface
 NO_TESTS = (
     "correct the options of the test runner in its configuration, "
@@ -56,7 +62,7 @@ def failure(message: str, baseline: BaselineFailure, log: str, root: Path) -> Br
         return _red_baseline(baseline, logged)
     if "Something went wrong in the initial test run" in said:
         reason = _short(baseline.error or logged or said)
-        return BaselineError(f"the tests can't be run without any mutant ({reason})", _remedy(reason))
+        return BaselineError(f"the tests can't be run without any mutant ({reason})", _remedy(reason, root))
     if said.startswith("Command failed with "):
         return ToolError(f"the project can't be built ({_short(said)})", f"correct it, or {BUILD_COMMAND}")
     if "No tests were executed" in said:
@@ -103,10 +109,14 @@ def _runner_install(root: Path, name: str) -> str:
     return f"{plugin_install(root, package)}, and {as_option('plugins', [package])}"
 
 
-def _remedy(reason: str) -> str:
+def _remedy(reason: str, root: Path) -> str:
     """The remedy where the tests can't run for this reason. Vue moves some code out of setup(), with its mutants."""
     if TDD in reason:
         return as_option("mochaOptions", {"ui": "tdd"})
+    if environment := ENVIRONMENT.search(reason):
+        return install_command(root, environment["package"])
+    if NO_MODULE.search(reason) and (arguments := node_arguments(script_of(root))):
+        return as_option("testRunnerNodeArgs", arguments)
     if (hoisted := VUE_MACRO.search(reason)) is None:
         return "fix that first"
     return (

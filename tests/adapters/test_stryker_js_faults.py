@@ -364,6 +364,21 @@ def test_tests_in_mochas_other_interface_are_named_with_the_option(tmp_path: Pat
     assert error.remedy == 'write "mochaOptions": {"ui": "tdd"} in StrykerJS\'s configuration'
 
 
+def test_a_missing_environment_of_the_tests_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    (tmp_path / "package-lock.json").write_text("{}")
+    baseline = BaselineFailure("MODULE_NOT_FOUND Cannot find module 'jest-environment-jsdom'")
+    error = failure("Something went wrong in the initial test run", baseline, "", tmp_path)
+    assert error.remedy == "npm install --save-dev jest-environment-jsdom"
+
+
+def test_modules_that_node_js_needs_an_option_for_are_named_with_that_of_the_script(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"scripts": {"test": "NODE_OPTIONS=--experimental-vm-modules jest"}}')
+    baseline = BaselineFailure("SyntaxError: Cannot use import statement outside a module")
+    error = failure("Something went wrong in the initial test run", baseline, "", tmp_path)
+    wanted = 'write "testRunnerNodeArgs": ["--experimental-vm-modules"] in StrykerJS\'s configuration'
+    assert error.remedy == wanted
+
+
 def test_a_build_that_fails_is_named_with_what_it_prints(tmp_path: Path) -> None:
     said = "Command failed with exit code 2: tsc -b\n\nsrc/a.ts(1,7): error TS2322"
     shown = "    at getFinalError (final-error.js:6:9) {\n  shortMessage: 'Command failed',\n  stdio: [\n    ''\n  ]\n}"

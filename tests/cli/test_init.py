@@ -280,11 +280,32 @@ def test_the_first_configuration_of_stryker_js_names_the_runner_and_what_lies_ou
 
 
 @pytest.mark.parametrize(
+    ("script", "package", "expected"),
+    [
+        ("NODE_OPTIONS=--experimental-vm-modules npx jest", "jest", ["--experimental-vm-modules"]),
+        ("cross-env NODE_OPTIONS='--import=tsx --max-old-space-size=99' jest", "jest", ["--import", "tsx"]),
+        ("node --experimental-vm-modules node_modules/jest/bin/jest.js", "jest", ["--experimental-vm-modules"]),
+        ("mocha --import tsx --ui tdd 'test/*.ts'", "mocha", ["--import", "tsx"]),
+        ("node test.js && mocha", "mocha", None),
+    ],
+)
+def test_what_the_script_gives_node_js_is_given_to_the_processes_of_stryker_js(
+    script: str, package: str, expected: list[str] | None, root: Path
+) -> None:
+    write(root, "lib/a.js")
+    (root / "package.json").write_text(json.dumps({"scripts": {"test": script}, "devDependencies": {package: "1"}}))
+    setup = installed()["stryker-js"].load().setup(Project(root, root / "cache"))
+    configuration = json.loads(setup.files["stryker.config.json"])
+    assert configuration.get("testRunnerNodeArgs") == expected
+    assert configuration.get("mochaOptions", {}).get("spec", ["test/*.ts"]) == ["test/*.ts"]
+
+
+@pytest.mark.parametrize(
     ("script", "packages", "files"),
     [
         ("npm run lint && nyc tape 'test/**/*.js'", ["tape"], ["test/**/*.js"]),
         ("c8 --100 node --test", [], None),
-        ("node --require ./a.js --test one.test.js", [], ["one.test.js"]),
+        ("node --import ./a.js --test one.test.js", [], ["one.test.js"]),
         ("tap lib", ["tap"], None),
     ],
 )
@@ -297,4 +318,6 @@ def test_tape_and_the_test_runner_of_node_js_are_run_as_tap(
     setup = installed()["stryker-js"].load().setup(Project(root, root / "cache"))
     configuration = json.loads(setup.files["stryker.config.json"])
     assert configuration["testRunner"] == "tap"
-    assert configuration.get("tap", {}).get("testFiles") == files
+    tap = configuration.get("tap", {})
+    assert tap.get("testFiles") == files
+    assert tap.get("nodeArgs", [])[:2] == (["--import", "./a.js"] if "--import" in script else [])
