@@ -83,13 +83,10 @@ async def test_tests_of_vitest_have_their_names_no_test_is_no_coverage_and_a_fil
     (root / "mutate.mjs").write_text("export const mutate = ['src/*.{js,ts}', '!src/*.test.ts'];\n")
     (root / "src/new.ts").write_text("export const double = (a: number) => a + a;\n")
     (root / "src/names.js").write_text('const names = ["a"];\nif (names.length < 1) throw new Error("no names");\n')
-    (root / "src/pages.js").write_text(
-        "export const pages = import.meta.glob('./pages/*.js');\n"
-    )  # Vite takes literals
+    (root / "src/pages.js").write_text("export const pages = import.meta.glob('./*.md');\n")  # Vite takes literals
     spec = root / "src/names.test.ts"
-    spec.write_text(
-        'import { test } from "vitest";\nimport "./names.js";\nimport "./pages.js";\ntest("loads", () => {});\n'
-    )
+    loads = 'import { test } from "vitest";\nimport "./names.js";\nimport "./pages.js";\ntest("loads", () => {});\n'
+    spec.write_text(loads)
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         [empty] = [mutant for mutant in mutants if mutant.replacement == "[]"]
@@ -100,6 +97,9 @@ async def test_tests_of_vitest_have_their_names_no_test_is_no_coverage_and_a_fil
         (root / "src/range.test.ts").unlink()
         spec.write_text('import "./names.js";\nimport "./nowhere.js";\n')
         with pytest.raises(BaselineError, match="nowhere"):
+            await results_of(adapter, [empty])
+        spec.write_text(f"// @vitest-environment happy-dom\n{loads}")
+        with pytest.raises(BaselineError, match=r"Cannot find package 'happy-dom'.*: npm install --save-dev happy-dom"):
             await results_of(adapter, [empty])
     assert results[block].killed_by == results[block].covered_by == ("the start is in it, the end is not",)
     assert (results[empty].status, results[empty].status_reason) == (Status.KILLED, "no names")

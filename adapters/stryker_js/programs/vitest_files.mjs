@@ -17,6 +17,12 @@ function failedFiles(files) {
   });
 }
 
+// An error outside of tests, as that a thread can't be started, may have its reason in its cause, which StrykerJS leaves out.
+function withCauses(result, errors) {
+  const causes = new Set([...errors].map((error) => error?.cause?.message).filter(Boolean));
+  return { ...result, errorMessage: [...causes, result.errorMessage].join('\n') };
+}
+
 function mayLoadPackages(vitest) {
   for (const { vite, server } of [vitest, ...(vitest.projects ?? [])]) (vite ?? server).config.server.fs.strict = false;
 }
@@ -27,6 +33,7 @@ function observe(runner) {
   if (runner.ctx) mayLoadPackages(runner.ctx);
   runner.run = async function (...input) {
     const result = await run.apply(this, input);
+    if (result.errorMessage) return withCauses(result, this.ctx?.state.errorsSet ?? []);
     return result.tests ? { ...result, tests: [...result.tests, ...failedFiles(this.ctx?.state.getFiles() ?? [])] } : result;
   };
 }
