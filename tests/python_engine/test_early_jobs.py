@@ -116,22 +116,30 @@ if hasattr(test_a, "CHILD"):
 WRITES = b"""
 open(os.devnull, "w").close()  # ends a job with a guard
 """
+SESSION_WRITES = b"""
+import os
+
+
+def pytest_sessionstart():
+    open(os.devnull, "w").close()
+"""
 
 
 @pytest.mark.parametrize(
-    ("first", "calls", "isolation"),
+    ("first", "calls", "conftest", "isolation"),
     [
-        pytest.param(FIRST + THREAD, CALLS + WAITS, "", id="a thread"),
-        pytest.param(FIRST + CHILD, CALLS + WAITS, "", id="a process that is waited for"),
-        pytest.param(FIRST, CALLS, "off", id="one tree for all"),
-        pytest.param(FIRST, CALLS + WRITES, "guard", marks=needs_guard, id="a guard that ends the collection"),
+        pytest.param(FIRST + THREAD, CALLS + WAITS, b"", "", id="a thread"),
+        pytest.param(FIRST + CHILD, CALLS + WAITS, b"", "", id="a process that is waited for"),
+        pytest.param(FIRST, CALLS, b"", "off", id="one tree for all"),
+        pytest.param(FIRST, CALLS + WRITES, b"", "guard", marks=needs_guard, id="a guard that ends the collection"),
+        pytest.param(FIRST, CALLS, SESSION_WRITES, "guard", marks=needs_guard, id="a session whose start writes"),
     ],
 )
 async def test_where_files_before_have_started_what_no_fork_has_or_jobs_share_a_tree_none_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bytes, calls: bytes, isolation: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bytes, calls: bytes, conftest: bytes, isolation: str
 ) -> None:
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", isolation)
-    async with Trial.of(files(first, calls), tmp_path) as trial:
+    async with Trial.of({**files(first, calls), "tests/conftest.py": conftest}, tmp_path) as trial:
         mutants = await trial.discover()
         results = [await trial.test(mutants) for _ in range(3)]
     assert not any(map(in_forks, results))

@@ -177,9 +177,12 @@ class MutantJobs:
         self._submit(self._fresh, job, mutant.batch, tests, loaded=loaded, further=early or session)
 
     def run_collection(self, id: int, early: ServerProcess | None) -> JobMessage:
-        """Collect all tests, and run none, in a fork of the early server, or in a fresh process; -> the job."""
+        """Collect all tests, and run none, in a fork of the early server, or in a fresh process; -> the job.
+
+        The latter is none of the session server, which has behind it what the start of pytest's session writes.
+        """
         job: JobMessage = {"id": id, "work": "measure", "tests": [], "limit": self.collection_limit}
-        self._submit(self._fresh, job, 0, [], further=early or self._session)
+        self._submit(self._fresh, job, 0, [], further=early)
         return job
 
     @property
