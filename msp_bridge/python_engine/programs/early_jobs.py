@@ -8,8 +8,9 @@ Not every collection can go on in a fork: the file may wait for a process, or fo
 has begun. So the first job collects all tests without a mutant: the server is used when that finds the same ones.
 
 The server collects beside mutants. Where these share the sandbox, a fresh process with a guard starts pytest's session
-and collects all tests first. Where the guard did not end it, this changes nothing that others see, and the server is started. It must
-not see what others change either: to the queue its start is a job with a guard, so no mutated file is in place then.
+and collects all tests first. Where the guard did not end it, this changes nothing that others see, and the server is
+started. It must not see what others change either: to the queue its start is a job with a guard, so no mutated file is
+in place then.
 """
 
 from __future__ import annotations
