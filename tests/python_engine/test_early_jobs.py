@@ -144,3 +144,14 @@ async def test_where_files_before_have_started_what_no_fork_has_or_jobs_share_a_
         results = [await trial.test(mutants) for _ in range(3)]
     assert not any(map(in_forks, results))
     assert all(map(are_those_of_fresh_processes, results))
+
+
+async def test_a_server_that_can_hold_nothing_does_not_do_what_comes_at_the_end_of_a_session(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    conftest = f"def pytest_sessionfinish():\n    open({str(note)!r}, 'w').close()\n".encode()
+    project = {**files(FIRST + CHILD, CALLS + WAITS), "tests/conftest.py": conftest}
+    async with Trial.of(project, tmp_path / "trial") as trial:
+        mutants = await trial.discover()
+        for _ in range(3):
+            assert are_those_of_fresh_processes(await trial.test(mutants))
+    assert not note.exists()

@@ -188,10 +188,12 @@ class Fresh(Collecting):
         return None if self.job is None else self.job.message.get("files")
 
     def begun(self, session: Any) -> tuple[Job, Work] | None:
-        """Call `Collecting.begun`. An early server that comes to its tests holds nothing."""
+        """Call `Collecting.begun`. An early server that gets here holds nothing, and ends before the session does."""
         if self.job is not None:
             return self.job, self._work(session, self.job)
-        return super().begun(session) if self._early is None else None
+        if self._early is not None:
+            os._exit(0)
+        return super().begun(session)
 
     def _hold(self, channel: Channel) -> None:
         """Returns in the processes of jobs, and in the live server."""
