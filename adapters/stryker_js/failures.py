@@ -11,7 +11,7 @@ from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, T
 from .configuration import as_option
 from .first_configuration import runner_of
 from .installation import install_command, plugin_install
-from .script import node_arguments, script_of
+from .script import node_arguments, script_of, tests_alone
 
 CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as programs/configuration.mjs words it
 MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
@@ -29,6 +29,7 @@ NO_MODULE = re.compile(
     r"Cannot use import statement outside a module|Unexpected token 'export'|Unknown file extension|ERR_REQUIRE_ESM"
 )
 ENVIRONMENT = re.compile(r"Cannot find \w+ '(?P<package>jest-environment-[\w-]+|jsdom|happy-dom)'")
+ALL_TESTS = "All tests"  # the one test of the command runner
 TDD = "suite is not defined"  # mocha's other interface
 NO_TESTS = (
     "correct the options of the test runner in its configuration, "
@@ -59,7 +60,7 @@ def failure(message: str, baseline: BaselineFailure, log: str, root: Path) -> Br
         remedy = "free some space where the bridge keeps its copies, or set MSP_BRIDGE_CACHE to another directory"
         return ToolError("StrykerJS has no room on the disk", remedy)
     if "failed tests in the initial test run" in said:
-        return _red_baseline(baseline, logged)
+        return _red_baseline(baseline, logged, root)
     if "Something went wrong in the initial test run" in said:
         reason = _short(baseline.error or logged or said)
         return BaselineError(f"the tests can't be run without any mutant ({reason})", _remedy(reason, root))
@@ -124,12 +125,16 @@ def _remedy(reason: str, root: Path) -> str:
     )
 
 
-def _red_baseline(baseline: BaselineFailure, logged: str) -> BaselineError:
+def _red_baseline(baseline: BaselineFailure, logged: str, root: Path) -> BaselineError:
     tests = "\n".join(f"{name}: {text}" for name, text in baseline.failing)
     names = [name for name, _ in baseline.failing]
     first = baseline.failing[0][1] if baseline.failing else ""
     problem = f"the tests fail without any mutant ({_short(tests or logged)})"
-    return BaselineError(problem, "fix the tests first", names, first)
+    remedy = "fix the tests first"
+    if names == [ALL_TESTS] and (command := tests_alone(script_of(root))):
+        option = as_option("commandRunner", {"command": command})
+        remedy += f"; where a linter fails, which sees StrykerJS's mutants: {option}"
+    return BaselineError(problem, remedy, names, first)
 
 
 def _short(text: str) -> str:

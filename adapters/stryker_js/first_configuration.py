@@ -13,7 +13,17 @@ from msp_bridge import reading
 from msp_bridge.toolkit import walk
 
 from .configuration import CODE, SOURCES, dependencies, name_pattern, patterns_of_packages
-from .script import MOCHA, NODE_TEST, TAP, mocha_options, node_arguments, script_of, specs_behind, with_node_arguments
+from .script import (
+    MOCHA,
+    NODE_TEST,
+    TAP,
+    mocha_options,
+    node_arguments,
+    script_of,
+    specs_behind,
+    tests_alone,
+    with_node_arguments,
+)
 
 RUNNER = re.compile(r"@stryker-mutator/(\w+)-runner")
 PACKAGES = {  # those of test runners, with what StrykerJS calls them
@@ -53,7 +63,7 @@ def first_configuration(root: Path) -> Mapping[str, Any] | None:
     mutate = _sources(root)
     if mutate == []:
         return None
-    options = {} if runner is None else _of_runner(root, runner[0], mutate or ())
+    options = _of_command(script) if runner is None else _of_runner(root, runner[0], mutate or ())
     return {**options, **({"mutate": mutate} if mutate else {})}
 
 
@@ -74,6 +84,11 @@ def runner_of(root: Path) -> tuple[str, bool] | None:
     if NODE_TEST.search(test) and not (found and found[0] in test):
         return "tap", False
     return (found[0], False) if found else None
+
+
+def _of_command(script: str) -> Mapping[str, Any]:
+    command = tests_alone(script)
+    return {} if command is None else {"commandRunner": {"command": command}}
 
 
 def _of_runner(root: Path, runner: str, mutate: Sequence[str]) -> Mapping[str, Any]:

@@ -14,6 +14,8 @@ MAX_NESTED_SCRIPTS = 5  # that call one another
 MOCHA = re.compile(r"\bmocha\b([^&|;]*)")
 TAP = re.compile(r"(?:\b(?:tape?|borp)|\bnode\b[^&|;]*\s--test)(?=\s|$)([^&|;]*)")
 NODE_TEST = re.compile(r"\bnode\b[^&|;]*\s--test\b|\bborp\b")  # that writes TAP, too
+LINTER = re.compile(r"\b(?:lint|\w*lint|standard|xo|prettier|biome|tsc|tsd|tstyche|attw|publint|audit)\b")
+STARTS_PROGRAM = re.compile(r"(?:node|npx|npm|pnpm|yarn|bun|make|\w+=\S+) ")
 FILE = re.compile(r"\.[cm]?[jt]sx?$")
 NODE = re.compile(r"\bnode(\s+-[^&|;]*)")
 NODE_OPTIONS = re.compile(r"""\bNODE_OPTIONS=(?:'([^']*)'|"([^"]*)"|(\S+))""")
@@ -32,6 +34,16 @@ def script_of(root: Path) -> str:
     for _ in range(MAX_NESTED_SCRIPTS):
         script = RUN_SCRIPT.sub(lambda match: str(scripts.get(match[1], match[0])), script)
     return script
+
+
+def tests_alone(script: str) -> str | None:
+    """The command of the tests, where the script has linters or the like besides, which would judge mutants, too."""
+    parts = [part.strip() for part in script.split("&&")]
+    tests = [part for part in parts if not LINTER.search(part)]
+    if len(tests) != 1 or len(parts) == 1:
+        return None
+    (command,) = tests
+    return command if STARTS_PROGRAM.match(command) else f"npx {command}"
 
 
 def specs_behind(runner: re.Pattern[str], script: str) -> list[str]:

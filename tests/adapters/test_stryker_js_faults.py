@@ -379,6 +379,14 @@ def test_modules_that_node_js_needs_an_option_for_are_named_with_that_of_the_scr
     assert error.remedy == wanted
 
 
+def test_where_a_linter_runs_before_the_tests_the_remedy_names_the_command_of_these_alone(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"scripts": {"lint": "eslint .", "test": "npm run lint && ava"}}')
+    baseline = BaselineFailure(failing=[("All tests", "no-var")])
+    error = failure("There were failed tests in the initial test run.", baseline, "", tmp_path)
+    assert error.remedy is not None
+    assert error.remedy.endswith("""write "commandRunner": {"command": "npx ava"} in StrykerJS's configuration""")
+
+
 def test_a_build_that_fails_is_named_with_what_it_prints(tmp_path: Path) -> None:
     said = "Command failed with exit code 2: tsc -b\n\nsrc/a.ts(1,7): error TS2322"
     shown = "    at getFinalError (final-error.js:6:9) {\n  shortMessage: 'Command failed',\n  stdio: [\n    ''\n  ]\n}"

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -298,6 +299,21 @@ def test_what_the_script_gives_node_js_is_given_to_the_processes_of_stryker_js(
     configuration = json.loads(setup.files["stryker.config.json"])
     assert configuration.get("testRunnerNodeArgs") == expected
     assert configuration.get("mochaOptions", {}).get("spec", ["test/*.ts"]) == ["test/*.ts"]
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("npm run lint && ava", {"stryker.config.json": {"commandRunner": {"command": "npx ava"}}}),
+        ("tsc && make test && node check.js", {}),
+        ("ava", {}),
+    ],
+)
+def test_a_linter_before_the_tests_judges_no_mutants(script: str, expected: dict[str, Any], root: Path) -> None:
+    write(root, "lib/a.js")
+    (root / "package.json").write_text(json.dumps({"scripts": {"test": script, "lint": "eslint ."}}))
+    setup = installed()["stryker-js"].load().setup(Project(root, root / "cache"))
+    assert {name: json.loads(text) for name, text in setup.files.items()} == expected
 
 
 @pytest.mark.parametrize(
