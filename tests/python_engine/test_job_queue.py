@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from msp_bridge.isolation import guard
-from msp_bridge.python_engine.programs.job_queue import ALONE_S, WAIT_S, JobQueue, Queued, Sharing
+from msp_bridge.python_engine.programs.job_queue import ALONE_S, QUIET_S, WAIT_S, JobQueue, Queued, Sharing
 from msp_bridge.python_engine.programs.messages import Ended
 
 
@@ -27,6 +27,9 @@ class Trial:
 
     def submit(self, id: int, *, batch: int = 0, tests: Sequence[int] = ()) -> None:
         self.queue.submit(Queued(id, lambda guarded: self.started.append(f"{id} {guarded}"), batch=batch, tests=tests))
+
+    def measure(self, *, yields_s: float) -> None:
+        self.queue.submit_measurement(0, lambda: self.started.append("0"), yields_s)
 
     @property
     def news(self) -> list[str]:
@@ -141,6 +144,60 @@ def test_a_newer_request_does_not_wait_for_an_exclusive_job_that_waits() -> None
     trial.submit(3)
     trial.submit(4, batch=1)
     assert trial.news == ["1 True", "2 True", "4 True"]
+
+
+def test_a_measurement_comes_after_jobs_with_a_guard_and_before_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No mutant has left anything behind then, and no kill has waited for the whole suite."""
+    trial = Trial(Sharing.GUARD)
+    trial.submit(1)
+    trial.measure(yields_s=9.0)
+    trial.submit(2, batch=1)
+    trial.queue.ended(ended(2, guard.ENDED))
+    trial.submit(3)
+    assert trial.news == ["1 True", "2 True", "3 True"]
+    trial.queue.ended(ended(1))
+    trial.queue.ended(ended(3))
+    assert (trial.news, trial.queue.measures, trial.queue.idle) == ([], False, False)  # the next job of 1 may follow
+    now = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now + QUIET_S)
+    assert trial.queue.wait_s == 0.0
+    trial.queue.look()
+    assert (trial.news, trial.queue.measures) == (["0"], True)
+    trial.submit(4)
+    trial.queue.release(0)
+    assert (trial.news, trial.queue.measures) == (["2 False"], False)
+    trial.queue.ended(ended(2))
+    assert trial.news == ["4 True"]
+
+
+def test_a_measurement_waits_no_longer_than_it_yields_but_for_jobs_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Trial(Sharing.GUARD)
+    trial.submit(1)
+    trial.measure(yields_s=1.0)
+    now = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now + 1.0)
+    trial.submit(2)
+    assert (trial.news, trial.queue.measures, trial.queue.wait_s) == (["1 True"], True, None)
+    trial.queue.ended(ended(1))
+    assert trial.news == ["0"]
+    trial.queue.release(0)
+    assert trial.news == ["2 True"]
+
+
+def test_a_measurement_that_is_withdrawn_does_not_begin() -> None:
+    trial = Trial(Sharing.GUARD)
+    trial.measure(yields_s=9.0)
+    assert trial.queue.withdraw([0]) == []
+    assert trial.queue.idle
+    trial.measure(yields_s=0.0)
+    assert trial.news == ["0"]
+
+
+def test_a_job_that_runs_once_has_ended_when_its_guard_has_ended_it() -> None:
+    trial = Trial(Sharing.GUARD)
+    trial.queue.submit(Queued(1, noting([], 1), tests=[7], once=True))
+    assert trial.queue.ended(ended(1, guard.ENDED))
+    assert trial.queue.without_effects([7, 8]) == [8]
 
 
 def test_no_more_run_than_may_but_one_of_each_request_and_a_mutants_next_job_goes_first() -> None:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from msp_bridge.python_engine.programs.baseline import Baseline
+from msp_bridge.python_engine.programs.job_queue import JobQueue, Sharing
 from msp_bridge.python_engine.programs.likely_tests import LikelyTests
 from msp_bridge.python_engine.programs.unmeasured import AT_MOST, AT_ONCE, Probes
 
@@ -27,12 +28,12 @@ def unknown() -> Baseline:
 
 
 def probes(jobs: Any) -> Probes:
-    return Probes(LikelyTests(TESTS, {"tests/test_m.py": "import m"}), jobs)
+    return Probes(LikelyTests(TESTS, {"tests/test_m.py": "import m"}), jobs, JobQueue(Sharing.APART, 9))
 
 
 def ended(durations: dict[int, float] | None, kill_reason: str = "") -> Any:
     report = None if durations is None else {"durations": durations, "failing": {}}
-    return {"report": report, "kill_reason": kill_reason}
+    return {"report": report, "kill_reason": kill_reason, "exit": 0}
 
 
 def test_tests_that_there_was_no_time_for_are_measured_by_the_next_job() -> None:

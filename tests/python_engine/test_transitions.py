@@ -189,7 +189,7 @@ def test_runs_for_no_mutant_that_are_stopped_are_made_again_when_somebody_waits_
     """One has begun, and the other has not; of the probes, too."""
     with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
         scheduler, isolated = trial.scheduler, trial.scheduler._isolated
-        probes = scheduler._unmeasured.probes
+        probes = scheduler.unmeasured.probes
         trial.sent.clear()
         isolated.want([0, 1, 2])
         probes.start(replace(baseline(), unmeasured=0b111, durations=[0.1] * 3), trial.mutant)

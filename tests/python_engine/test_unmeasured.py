@@ -5,6 +5,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from support import programs
 from support.mutmut_trial import PACKAGE, Trial
 from support.servers import until
 
@@ -123,6 +124,18 @@ async def test_a_kill_waits_neither_for_all_tests_nor_is_it_lost(tmp_path: Path,
         assert early.status is Status.KILLED
         assert early.killed_by == ("tests/test_m.py::test_killed",)
         assert early.covered_by is None  # not known yet
+
+
+@programs.needs_guard
+async def test_with_a_guard_a_kill_comes_before_the_measurement(
+    tmp_path: Path, end: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The measurement yields for twice the time of the collection."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "limits,guard")
+    slow = b"import time\n\ndef pytest_collection_modifyitems():\n    time.sleep(5)\n"
+    async with asyncio.timeout(120), Trial.of({**files(end), "conftest.py": slow}, tmp_path) as trial:
+        early = await early_kill(trial, end)
+        assert (early.killed_by, early.covered_by) == (("tests/test_m.py::test_killed",), None)
 
 
 async def test_a_kill_does_not_wait_for_survivors_that_wait_for_all_tests(tmp_path: Path, end: Path) -> None:

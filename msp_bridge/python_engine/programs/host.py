@@ -153,6 +153,8 @@ class HostServer:
         elif ended:
             self._start_anew()
         if not self._measuring.runs:
+            if self._scheduler is not None:
+                self._scheduler.unmeasured.measured()
             self._settle()
 
     def _start_anew(self) -> None:
@@ -296,7 +298,7 @@ class HostServer:
             baseline = self._files.reload(message["changed"], old, known, self._servers.live)
         if not old.keys() >= {*message["changed"]}:
             self._servers.has_edited_tests = True
-        if baseline is not None and baseline.unmeasured and not self._measures_beside(plan):
+        if baseline is not None and baseline.unmeasured and not self._measures_early(plan):
             steps = self._measurement.steps(plan, self._collected, baseline, reloaded=True)
             baseline = self._measuring.drive(steps)
         if baseline is None:
@@ -319,15 +321,15 @@ class HostServer:
         baseline = self._measurement.known(plan, collected)
         if baseline is None and collected is not None:
             baseline = replace(Baseline.unknown(collected), killers=self._measurement.last_killers())
-        if baseline is None or (baseline.unmeasured and not self._measures_beside(plan)):
+        if baseline is None or (baseline.unmeasured and not self._measures_early(plan)):
             measured = self._measuring.drive(self._measurement.steps(plan, collected, baseline))
             assert measured is not None  # as it may be after a reload alone
             return measured
         return baseline
 
-    def _measures_beside(self, plan: TargetPlan) -> bool:
+    def _measures_early(self, plan: TargetPlan) -> bool:
         """Whether mutants can be tested before all tests are measured: nothing is disturbed, nor remembered, by it."""
-        return self._servers.live is not None and self._world.keeps_apart and not plan.dependencies
+        return self._servers.live is not None and self._sharing is not Sharing.NONE and not plan.dependencies
 
     def _measure(self) -> None:
         """Begin the measurement that is due, if it does not run."""
@@ -336,7 +338,8 @@ class HostServer:
         plan, baseline = self._scheduler.plan, self._scheduler.baseline
         if baseline.unmeasured:
             reloaded = self._how == "reloaded"
-            self._measuring.start(self._measurement.steps(plan, self._collected, baseline, reloaded=reloaded))
+            steps = self._measurement.steps(plan, self._collected, baseline, reloaded=reloaded)
+            self._measuring.start(steps, self._scheduler.unmeasured.measure)
 
     def _summary(self, baseline: Baseline) -> Summary:
         """Facts of the tests for the bridge. `measuring`: more will follow."""

@@ -8,6 +8,10 @@ other job runs, and none begins until it is gone. Another one could read what it
 ended a job is remembered: later jobs with it are exclusive at once. So are fresh jobs after `COLLECTIONS` in a row that
 a guard has ended before their first test. Where there is no guard, every job is exclusive.
 
+With `Sharing.GUARD` the measurement of all tests is a job, too. It has no guard, and goes before all exclusive jobs: it
+must not find what these leave behind. Jobs with a guard go before it, so a kill does not wait for the whole suite:
+until none has run for `QUIET_S`, and no longer than it yields to them.
+
 No more jobs run at once than the bridge asks for, but for one of each request that has none running. Those of the
 newest request go first, then those of the mutant that came first, whose verdict is nearest; runs for no mutant alone
 (their ids are negative) go last, or kills would wait for all of them. What runs is not ended for them: they wait for
@@ -32,6 +36,7 @@ from .messages import Ended
 WAIT_S = 1.0
 ALONE_S = 5.0
 COLLECTIONS = 3
+QUIET_S = 0.5
 PER_CPU = 2  # busy processes; a test then gets a third of a CPU
 
 
@@ -49,6 +54,7 @@ class Kind(enum.Enum):
     LIVE = "nothing"
     FRESH = "it collects the tests"
     WRITES = "it prints to the log"
+    MEASURES = "it notes what each test runs"
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ class Queued:
     loaded: bool = False
     sharing: Sharing = Sharing.APART  # as the queue decides
     unwanted: bool = False  # nobody waits for it
+    once: bool = False  # it does not run again when a guard has ended it
 
 
 class JobQueue:
@@ -82,15 +89,36 @@ class JobQueue:
         self._collections = 0  # in which a guard has ended one, in a row
         self._alone: int | None = None  # the id of the job that runs so, until `_deadline`
         self._deadline = 0.0  # time.monotonic(); of a job that waits to be alone, too; 0: there is none
+        self._measurement: Queued | None = None  # while it waits
+        self._yields_until = self._quiet_at = 0.0  # time.monotonic()
         self._load = Load()
 
     @property
     def idle(self) -> bool:
         """Whether no job runs or waits."""
-        return not self._running and not self._waiting
+        return not self._running and not self._waiting and self._measurement is None
+
+    @property
+    def guards(self) -> bool:
+        """Whether jobs have a guard, where they are not exclusive."""
+        return self._sharing is Sharing.GUARD
+
+    @property
+    def measures(self) -> bool:
+        """Whether other jobs wait for a measurement."""
+        return self._is_due or any(job.kind is Kind.MEASURES for job in self._running.values())
+
+    def submit_measurement(self, id: int, start: Callable[[], None], yields_s: float) -> None:
+        """Start it now or later; it runs until `release`. For `yields_s` jobs with a guard may go before it."""
+        self._measurement = Queued(id, lambda _: start(), Kind.MEASURES, sharing=Sharing.NONE)
+        self._quiet_at = time.monotonic() + QUIET_S
+        self._yields_until = time.monotonic() + yields_s
+        self._waiting.sort(key=self._turn)
+        self._advance()
 
     def submit(self, job: Queued) -> None:
         """Start it now or later."""
+        self._quiet_at = time.monotonic() + QUIET_S
         exclusive = self._sharing is Sharing.GUARD and self._would_end(job)
         self._wait(replace(job, sharing=Sharing.NONE if exclusive else self._sharing, alone=job.alone or job.loaded))
         self._advance()
@@ -107,16 +135,22 @@ class JobQueue:
     def ended(self, answer: Ended) -> bool:
         """The job is gone; False: it was ended by its guard, and runs again."""
         job = self._running.pop(answer["id"], None)
+        self._quiet_at = time.monotonic() + QUIET_S
         if answer["id"] == self._alone:
             self._share()
         again = False
         if job is not None and job.sharing is Sharing.GUARD and not job.unwanted:
-            again = answer["exit"] == guard.ENDED and not answer["kill_reason"] and answer["report"] is None
-            self._learn(job, answer, ended=again)
-            if again:
+            ended = is_ended_by_guard(answer)
+            self._learn(job, answer, ended=ended)
+            if again := ended and not job.once:
                 self._wait(replace(job, sharing=Sharing.NONE))
         self._advance()
         return not again
+
+    def release(self, id: int) -> None:
+        """What is no job of a server has ended, if it runs."""
+        if id in self._running:
+            self.ended(Ended(id=id, exit=0, kill_reason="", report=None, tests=0, seconds=0.0))
 
     def _learn(self, job: Queued, answer: Ended, *, ended: bool) -> None:
         """Note what its guard has `ended` it at, if it did."""
@@ -129,6 +163,8 @@ class JobQueue:
         """Forget those of the jobs that have not started: how they have ended. No other of them runs again."""
         found = [job.id for job in self._waiting if job.id in ids]
         self._waiting = [job for job in self._waiting if job.id not in ids]
+        if self._measurement is not None and self._measurement.id in ids:
+            self._measurement = None
         for id in self._running.keys() & set(ids):
             self._running[id] = replace(self._running[id], unwanted=True)
         self._advance()
@@ -138,12 +174,16 @@ class JobQueue:
         """No job runs or waits any more."""
         self._running.clear()
         self._waiting.clear()
+        self._measurement = None
         self._share()
 
     @property
     def wait_s(self) -> float | None:
         """When `look` is to be called; None: there is no need to."""
-        return max(0.0, self._deadline - time.monotonic()) if self._deadline else None
+        moments = [self._deadline] if self._deadline else []
+        if self._measurement is not None and not self._running:
+            moments.append(min(self._quiet_at, self._yields_until))
+        return max(0.0, min(moments) - time.monotonic()) if moments else None
 
     def look(self) -> None:
         """Perhaps somebody has waited for long enough."""
@@ -153,9 +193,22 @@ class JobQueue:
                 self._advance()
             else:
                 self._advance(impatient=True)
+        elif self._is_due:
+            self._advance()
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether the measurement waits for nothing but jobs that run."""
+        if self._measurement is None:
+            return False
+        return time.monotonic() >= (self._yields_until if self._running else min(self._quiet_at, self._yields_until))
 
     def _wait(self, job: Queued) -> None:
-        insort(self._waiting, job, key=lambda each: (-each.batch, each.id < 0, each.id))
+        insort(self._waiting, job, key=self._turn)
+
+    def _turn(self, job: Queued) -> tuple[bool, int, bool, int]:
+        is_late = self._measurement is not None and job.sharing is Sharing.NONE
+        return is_late, -job.batch, job.id < 0, job.id
 
     def _share(self) -> None:
         """Others may run now."""
@@ -169,12 +222,18 @@ class JobQueue:
                 return
             self._start(self._waiting.pop(0))
             impatient = False
+        if self._measurement is not None and self._is_due and not self._running:
+            measurement, self._measurement = self._measurement, None
+            self._waiting.sort(key=self._turn)
+            self._start(measurement)
         if not self._waiting and self._alone is None:
             self._deadline = 0.0
 
     def _is_held_up(self) -> bool:
         """Whether as many run as may, or the next one is exclusive and others run, or one that runs is."""
         running, next_one = self._running.values(), self._waiting[0]
+        if self._measurement is not None and (self._is_due or next_one.sharing is Sharing.NONE):
+            return True
         if len(running) >= self.jobs and any(job.batch == next_one.batch for job in running):
             return True
         return bool(running) and any(job.sharing is Sharing.NONE for job in (*running, next_one))
@@ -187,6 +246,11 @@ class JobQueue:
         if job.loaded:
             self._load.start()
         job.start(job.sharing is Sharing.GUARD)
+
+
+def is_ended_by_guard(answer: Ended) -> bool:
+    """Whether a guard has ended the job, and no limit, nor a stop."""
+    return answer["exit"] == guard.ENDED and not answer["kill_reason"] and answer["report"] is None
 
 
 class Load:

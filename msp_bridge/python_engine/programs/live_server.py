@@ -225,6 +225,7 @@ class Live:
                 signal.alarm(stuck)
             failure, self._tests.failure = self._tests.failure, None
             piece.note(test, duration, hits, None if failure is None else failure.text)
+            job.ended.note()
             now = Clock.perf_counter()
             if 0 < at_most <= now - began:  # pytest-timeout has taken the timer
                 break

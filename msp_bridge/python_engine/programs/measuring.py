@@ -1,9 +1,9 @@
 """How a measurement runs: as a series of jobs, each of which a fork server answers.
 
 A measurement is a generator of `Run`s. It gets the answer to each, and returns the baseline; None: the servers have to
-be started anew. `drive` waits for it. After `start` it runs while mutants are tested: then the host reads the answers,
-and hands over those with the id `MEASUREMENT`. The jobs tell from time to time what they have measured, so little is
-lost when one is ended: by a cancel, or by an edit.
+be started anew. `drive` waits for it. After `start` it runs beside mutants, or in turns with them: then the host reads
+the answers, and hands over those with the id `MEASUREMENT`. The jobs tell from time to time what they have measured, so
+little is lost when one is ended: by a cancel, or by an edit.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ Answer = tuple[Report | None, Any]  # the report, and the exit code
 Steps = Generator[Run, Answer, Baseline | None]
 
 
+def at_once(begin: Callable[[], None]) -> None:
+    """Begin."""
+    begin()
+
+
 class Measuring:
     """At most one measurement at a time."""
 
@@ -52,7 +57,7 @@ class Measuring:
 
     @property
     def runs(self) -> bool:
-        """Whether one has been started, and has not ended."""
+        """Whether one has been started, and has not ended; it may wait for its turn."""
         return self._steps is not None
 
     @property
@@ -60,10 +65,12 @@ class Measuring:
         """Whether it was stopped, and its job has not ended yet."""
         return self.runs and self._stopped
 
-    def start(self, steps: Generator[Run, Answer, object]) -> None:
-        """Begin. A measurement takes at least one job."""
+    def start(
+        self, steps: Generator[Run, Answer, object], when: Callable[[Callable[[], None]], None] = at_once
+    ) -> None:
+        """Have `when` begin it. A measurement takes at least one job."""
         self._steps, self._stopped = steps, False
-        self._send(next(steps))
+        when(lambda: self._send(next(steps)))
 
     def drive(self, steps: Generator[Run, Answer, T]) -> T:
         """Run a measurement to its end, and wait for that. Raises what it raises."""
@@ -86,8 +93,10 @@ class Measuring:
             self._say(progress, self._run.total)
 
     def stop(self) -> None:
-        """End it; it has ended when the answer of its job has come."""
-        if self._run is not None and not self._stopped:
+        """End it; if it has begun, it has ended when the answer of its job has come."""
+        if self._run is None:
+            self.abandon()
+        elif not self._stopped:
             self._stopped = True
             self._run.server.channel.send({"do": "stop", "ids": [MEASUREMENT]})
 

@@ -145,7 +145,7 @@ class MutantJobs:
     def run_probe(self, id: int, tests: list[int]) -> None:
         """Note the lines that `tests` run, in a fork of the collected session, for some seconds at most."""
         job: JobMessage = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
-        self._submit(self._live, job | limits_without(self._plan, PROBE_S), 0, tests)
+        self._submit(self._live, job | limits_without(self._plan, PROBE_S), 0, tests, once=True)
 
     def run_fresh(
         self,
@@ -196,7 +196,7 @@ class MutantJobs:
 
     def release(self, id: int) -> None:
         """It has read what it had to."""
-        self._queue.ended(Ended(id=id, exit=0, kill_reason="", report=None, tests=0, seconds=0.0))
+        self._queue.release(id)
 
     def is_apart(self, job: JobMessage) -> bool:
         """Whether this job, which has begun, can leave nothing to others."""
@@ -226,11 +226,12 @@ class MutantJobs:
         *,
         loaded: bool = False,
         again: bool = False,
+        once: bool = False,
         further: ServerProcess | None = None,
     ) -> None:
         """`tests`: all that it may run. `further`: a server that has done more, for a job that leaves nothing.
 
-        `again`: it confirms a doubtful kill.
+        `again`: it confirms a doubtful kill. `once`: a guard may end it for good.
         """
         assert server is not None
         job |= {"do": "run", "parts": self._parts}
@@ -243,4 +244,4 @@ class MutantJobs:
             (further if further and self.is_apart(job) else server).channel.send(job)
 
         kind = Kind.WRITES if self._plan.debug else Kind.LIVE if server is self._live else Kind.FRESH
-        self._queue.submit(Queued(job["id"], start, kind, batch, tests, alone, loaded))
+        self._queue.submit(Queued(job["id"], start, kind, batch, tests, alone, loaded, once=once))

@@ -80,9 +80,9 @@ class MutantScheduler:
         }
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
         self._likely = LikelyKillers(self._numbers, self._confirmation.can_be_alone)
-        self.early = EarlyJobs(self._jobs, host.start_early)
-        self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
-        self._unmeasured = Unmeasured(self._survivors, probes, baseline, self._queue, host.send)
+        self.early, self._survivors = EarlyJobs(self._jobs, host.start_early), Survivors(plan)
+        probes = Probes(LikelyTests(baseline.tests, texts), self._jobs, self._queue)
+        self.unmeasured = Unmeasured(self._survivors, probes, baseline, self._queue, host.send)
         self._counted: ScheduledMutant | None = None  # whose run of the suite COUNTS counts
 
     @property
@@ -98,14 +98,14 @@ class MutantScheduler:
     @property
     def wait_s(self) -> float | None:
         """When `look` is to be called; None: there is no need to."""
-        waits = [self._queue.wait_s, self._unmeasured.wait_s, PROGRESS_S if self._waiting(Stage.SUITE) else None]
+        waits = [self._queue.wait_s, self.unmeasured.wait_s, PROGRESS_S if self._waiting(Stage.SUITE) else None]
         return min((wait for wait in waits if wait is not None), default=None)
 
     def look(self) -> None:
         """Start what has waited for long enough."""
         self._queue.look()
         self.tell()
-        early, is_due = self._unmeasured.early, self._unmeasured.look()
+        early, is_due = self.unmeasured.early, self.unmeasured.look()
         if is_due and self.baseline.unmeasured:
             self._seek_all()
         elif is_due and early is not None and early.stage is Stage.SUITE and early.request in self._mutants:
@@ -125,7 +125,7 @@ class MutantScheduler:
     def complete(self, baseline: Baseline) -> None:
         """All tests are measured: `baseline`."""
         self.baseline = baseline.with_unsteady(self.baseline.unsteady)
-        self._unmeasured.complete(baseline)
+        self.unmeasured.complete(baseline)
         for mutant in self._waiting(Stage.UNMEASURED):
             self._route(mutant)
 
@@ -137,7 +137,7 @@ class MutantScheduler:
         return [mutant for mutant in self._mutants.values() if mutant.stage is stage]
 
     def _seek_all(self) -> None:
-        turns = self._unmeasured.probes.turns
+        turns = self.unmeasured.probes.turns
         for mutant in sorted(self._waiting(Stage.UNMEASURED), key=lambda each: turns[each.place]):
             self._seek(mutant)
 
@@ -145,9 +145,9 @@ class MutantScheduler:
         """Look for a test that kills it, though not all tests are measured; where there is none it waits for that."""
         stage, tests = Stage.UNMEASURED, list[int]()
         if self._live is not None and not self._live.has_ended:
-            stage, tests = self._unmeasured.next(self.baseline, mutant, self._likely.last(self.baseline, mutant))
+            stage, tests = self.unmeasured.next(self.baseline, mutant, self._likely.last(self.baseline, mutant))
         if stage is Stage.UNMEASURED:
-            self._unmeasured.wait(mutant)
+            self.unmeasured.wait(mutant)
         else:
             self._enter(mutant, stage, tests)
 
@@ -196,7 +196,7 @@ class MutantScheduler:
         if not (self._questions or self._waiting(Stage.ISOLATED)):
             ids += self._isolated.ids
         if self.is_unwanted:
-            ids += [id for id in (self._unmeasured.probes.id, self.early.trial) if id is not None]
+            ids += [id for id in (*self.unmeasured.ids, self.early.trial) if id is not None]
         for answer in self._queue.withdraw(ids):
             self._on_end(answer)
         self._stop_jobs(ids)
@@ -229,8 +229,8 @@ class MutantScheduler:
             self._on_end(answer)
 
     def _on_end(self, answer: Ended) -> None:
-        if answer["id"] == self._unmeasured.probes.id:
-            self.baseline = self._unmeasured.probes.ended(answer, self.baseline)
+        if answer["id"] == self.unmeasured.probes.id:
+            self.baseline = self.unmeasured.probes.ended(answer, self.baseline)
             self._seek_all()
         elif answer["id"] == self.early.trial:
             self.early.tried(answer, self.baseline)
@@ -346,10 +346,11 @@ class MutantScheduler:
 
     def start_fresh(self, mutant: ScheduledMutant) -> None:
         """Run likely killers in a process that imports everything; without any, the tests that are left."""
-        first = None if mutant.in_order else self._unmeasured.fresh(self.baseline, mutant)
+        first = None if mutant.in_order else self.unmeasured.fresh(self.baseline, mutant)
         likely = [] if first is None else self._likely.of(self.baseline, mutant, first)
+        likely = self.unmeasured.timed(self.baseline, likely)
         if self.baseline.unmeasured and not likely:
-            self._unmeasured.wait(mutant)
+            self.unmeasured.wait(mutant)
             return
         mutant.tried.update(likely if self.baseline.unmeasured else ())
         mutant.stage, mutant.completed = Stage.FRESH, 0

@@ -15,6 +15,10 @@ them says something or all tests are measured:
   where no other job runs or waits, and several may run at once. It would be run anyway (`survivors`), and where it
   passes, the mutant has survived. Where its limit is not known yet, and it takes longer than the measurement and `LATE`
   times that, it is ended, and the mutant begins again.
+
+Where jobs share the sandbox and have a guard, nothing runs beside the measurement. It takes turns with the mutants
+(`job_queue`): it yields to them for `EARLY_S`, or for `YIELDS` times the collection, where all tests may take long. Only
+tests whose time is known run with a mutant then: all would wait for the end of an endless loop with a guessed limit.
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ from collections.abc import Callable, Mapping
 
 from .baseline import Baseline, bits
 from .endings import reject_fault
-from .job_queue import JobQueue
+from .job_queue import JobQueue, is_ended_by_guard
 from .likely_tests import LikelyTests
+from .measuring import MEASUREMENT
 from .messages import Ended
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
@@ -35,6 +40,7 @@ from .survivors import Survivors
 PATIENCE_S = 0.5
 EARLY_S = 3.0
 LATE = 0.5
+YIELDS = 2.0  # times the collection: what takes long to collect takes long to run
 FEW = 30  # tests that are likely to kill a mutant of code that runs at import
 AT_ONCE, AT_MOST = 100, 500  # tests that are measured before their turn: in one job, and for one function
 IDS = itertools.count(-(1 << 40), -1)
@@ -53,11 +59,29 @@ class Unmeasured:
     ) -> None:
         self._survivors, self.probes, self._queue, self._send = survivors, probes, queue, send
         began = time.monotonic()
-        long = not baseline.is_unknown and baseline.seconds(bits(baseline.unmeasured)) > PATIENCE_S
-        moments = [began + (0.0 if long else PATIENCE_S), began + EARLY_S]
+        is_short = not baseline.is_unknown and baseline.seconds(bits(baseline.unmeasured)) <= PATIENCE_S
+        self._yields_s = 0.0 if is_short else max(EARLY_S, YIELDS * baseline.collecting)
+        waits = is_short or (baseline.is_unknown and not queue.guards)
+        moments = [began + (PATIENCE_S if waits else 0.0), began + EARLY_S]
         self._moments = deque(moments if baseline.unmeasured else [])
         self.early: ScheduledMutant | None = None  # for which the suite runs, or has run
         self._is_limited = False  # that run
+
+    def measure(self, begin: Callable[[], None]) -> None:
+        """Have all tests measured: beside the mutants, or in turns with them."""
+        if self._queue.guards:
+            self._queue.submit_measurement(MEASUREMENT, begin, self._yields_s)
+        else:
+            begin()
+
+    def measured(self) -> None:
+        """The measurement has ended: others have their turn."""
+        self._queue.release(MEASUREMENT)
+
+    @property
+    def ids(self) -> tuple[int, int | None]:
+        """The jobs for no mutant alone."""
+        return MEASUREMENT, self.probes.id
 
     @property
     def wait_s(self) -> float | None:
@@ -91,14 +115,14 @@ class Unmeasured:
 
     def next(self, baseline: Baseline, mutant: ScheduledMutant, last: int | None) -> tuple[Stage, list[int]]:
         """The stage of a mutant whose last killer was `last`, and its tests."""
-        if self._is_patient:
+        if self._is_patient or self._queue.measures:
             return Stage.UNMEASURED, []
         covering = baseline.covering(mutant.path, mutant.change.lines)
         if mutant.is_not_live or not baseline.allows_live_code(mutant.path, mutant.change):
             return Stage.FRESH, []
         if covering and not baseline.fork_unsafe and (left := self._survivors.left(baseline, mutant)):
             return Stage.SUITE, left
-        tests = [*([] if last is None else [last]), *covering]
+        tests = self.timed(baseline, [*([] if last is None else [last]), *covering])
         if tests := [test for test in dict.fromkeys(tests) if test not in mutant.tried]:
             return Stage.LIVE, tests
         self.probes.start(baseline, mutant)
@@ -112,8 +136,10 @@ class Unmeasured:
 
         Each process collects test files: so a further one runs twice as many tests that are known to run the code.
         """
-        if not baseline.unmeasured or self._is_patient:
-            return None if baseline.unmeasured else []
+        if not baseline.unmeasured:
+            return []
+        if self._is_patient or self._queue.measures:
+            return None
         covering = baseline.covering(mutant.path, mutant.change.lines)
         tried = len(mutant.tried.intersection(covering))
         if mutant.tried and len(covering) < max(1, 2 * tried):
@@ -121,8 +147,15 @@ class Unmeasured:
                 self.probes.start(baseline, mutant)
             return None
         likely = [] if mutant.tried else self.probes.likely.of(mutant.path, mutant.function)[:FEW]
+        if likely and not self.timed(baseline, likely):
+            self.probes.start(baseline, mutant)
+            return None
         mutant.tried.update(covering)
         return likely
+
+    def timed(self, baseline: Baseline, tests: list[int]) -> list[int]:
+        """The tests that may run with a mutant now."""
+        return [test for test in tests if baseline.is_timed(test)] if self._queue.guards else tests
 
     def _suite_is_due(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
         if self._moments or self.early is not None or self._queue.jobs < 2 or baseline.fork_unsafe:
@@ -133,8 +166,8 @@ class Unmeasured:
 class Probes:
     """Measures tests before their turn, one job at a time for all mutants that wait."""
 
-    def __init__(self, likely: LikelyTests, jobs: MutantJobs) -> None:
-        self.likely, self._jobs = likely, jobs
+    def __init__(self, likely: LikelyTests, jobs: MutantJobs, queue: JobQueue) -> None:
+        self.likely, self._jobs, self._queue = likely, jobs, queue
         self._probed: set[int] = set()
         self._tests: list[int] = []  # of the last job
         self.turns = Counter[str]()  # jobs, by the function of the mutant that each was for: the next one is another's
@@ -149,6 +182,7 @@ class Probes:
         else:  # tests that have run an edited function
             tests = sorted(bits(baseline.unmeasured), key=baseline.durations.__getitem__)[:AT_MOST]
         left = [test for test in tests if test not in self._probed and baseline.unmeasured >> test & 1]
+        left = self._queue.without_effects(left)
         if left:
             self.id, self._tests = next(IDS), left[:AT_ONCE]
             self.turns[mutant.place] += 1
@@ -159,6 +193,9 @@ class Probes:
         self.id = None
         reject_fault(answer)
         report = answer["report"]
-        if answer["kill_reason"] != "stopped":
+        if is_ended_by_guard(answer):  # others of the same class, or the same file, are likely to do the same
+            place = baseline.tests[self._tests[min(answer["tests"], len(self._tests) - 1)]].rpartition("::")[0]
+            self._probed.update(test for test in self._tests if baseline.tests[test].rpartition("::")[0] == place)
+        elif answer["kill_reason"] != "stopped":
             self._probed.update(map(int, (report or {}).get("durations") or self._tests))
         return baseline if report is None else baseline.measured(report, in_order=False)
