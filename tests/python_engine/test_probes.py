@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from msp_bridge.isolation import guard
 from msp_bridge.python_engine.programs.baseline import Baseline
 from msp_bridge.python_engine.programs.job_queue import JobQueue, Sharing
 from msp_bridge.python_engine.programs.likely_tests import LikelyTests
@@ -27,8 +28,12 @@ def unknown() -> Baseline:
     return Baseline.unknown({"tests": TESTS, "seconds": 0.0})
 
 
+def queue() -> JobQueue:
+    return JobQueue(Sharing.APART, 9)
+
+
 def probes(jobs: Any) -> Probes:
-    return Probes(LikelyTests(TESTS, {"tests/test_m.py": "import m"}), jobs, JobQueue(Sharing.APART, 9))
+    return Probes(LikelyTests(TESTS, {"tests/test_m.py": "import m"}), jobs, queue())
 
 
 def ended(durations: dict[int, float] | None, kill_reason: str = "") -> Any:
@@ -56,6 +61,19 @@ def test_tests_of_a_job_that_was_stopped_are_measured_by_the_next() -> None:
     before.ended(ended(None, "stopped"), unknown())
     before.start(unknown(), MUTANT)
     assert jobs.ran == [[*range(AT_ONCE)]] * 2
+
+
+def test_no_job_begins_with_the_class_or_file_in_which_a_guard_has_ended_another() -> None:
+    jobs, names = Jobs(), [*TESTS[:2], "tests/test_n.py::test_writes", "tests/test_n.py::test_other"]
+    before = Probes(
+        LikelyTests(names, dict.fromkeys(("tests/test_m.py", "tests/test_n.py"), "import m")), jobs, queue()
+    )  # type: ignore[arg-type]
+    known = Baseline.unknown({"tests": names, "seconds": 0.0})
+    before.start(known, MUTANT)
+    [[*tests]] = jobs.ran
+    before.ended({**ended(None), "exit": guard.ENDED, "tests": tests.index(2)}, known)
+    before.start(known, MUTANT)
+    assert jobs.ran[1:] == [[0, 1]]
 
 
 def test_of_one_function_no_more_are_measured_so_than_are_likely() -> None:

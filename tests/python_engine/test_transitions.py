@@ -418,6 +418,13 @@ def test_tests_that_are_known_to_take_long_are_not_waited_for() -> None:
     assert unmeasured.wait_s == 0.0
 
 
+@pytest.mark.parametrize(("sharing", "expected"), [(Sharing.GUARD, [0, 1]), (Sharing.APART, [0, 1, 2])])
+def test_no_guessed_limit_keeps_the_measurement_waiting(sharing: Sharing, expected: list[int]) -> None:
+    known, queue = replace(baseline(), unmeasured=0b110, durations=[0.1, 0.3, 0.0]), JobQueue(sharing, 2)
+    unmeasured: Any = Unmeasured(Survivors(target_plan()), SimpleNamespace(), known, queue, print)  # type: ignore[arg-type]
+    assert unmeasured.timed(known, [0, 1, 2]) == expected
+
+
 def target_plan(**more: bool) -> TargetPlan:
     return TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", **more)
 

@@ -17,8 +17,9 @@ them says something or all tests are measured:
   times that, it is ended, and the mutant begins again.
 
 Where jobs share the sandbox and have a guard, nothing runs beside the measurement. It takes turns with the mutants
-(`job_queue`): it yields to them for `EARLY_S`, or for `YIELDS` times the collection, where all tests may take long. Only
-tests whose time is known run with a mutant then: all would wait for the end of an endless loop with a guessed limit.
+(`job_queue`): it yields to them for `EARLY_S`, or for `YIELDS` times the collection, where all tests may take long.
+Only tests whose time is known run with a mutant then: all would wait for the end of an endless loop with a guessed
+limit.
 """
 
 from __future__ import annotations
