@@ -148,7 +148,7 @@ class JobQueue:
         return not again
 
     def release(self, id: int) -> None:
-        """What is no job of a server has ended, if it runs."""
+        """End what is no job of a server, if it runs."""
         if id in self._running:
             self.ended(Ended(id=id, exit=0, kill_reason="", report=None, tests=0, seconds=0.0))
 
