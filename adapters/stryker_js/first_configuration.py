@@ -36,8 +36,8 @@ NO_SOURCE = re.compile(
     r"\.(?:spec|test|tst|test-d|config|conf|setup|min)\.|\.d\.[cm]?ts$|^\.|^(?:gulp|grunt)file\.|^(?:bench(?:mark)?|example|test)s?\.",
     re.IGNORECASE,
 )
-NO_SOURCES = frozenset(
-    [
+NO_SOURCES = {
+    *(
         "__mocks__",
         "__tests__",
         "bench",
@@ -49,9 +49,9 @@ NO_SOURCES = frozenset(
         "dist",
         "doc",
         "docs",
-        "e2e",
-    ]
-) | frozenset(["example", "examples", "public", "scripts", "spec", "test", "tests"])
+    ),
+    *("e2e", "example", "examples", "public", "scripts", "spec", "test", "tests"),
+}
 MOCHA_SPEC = "test/*.{js,cjs,mjs}"  # mocha's own default, in the package that it is called in
 
 

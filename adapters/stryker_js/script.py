@@ -11,6 +11,7 @@ from msp_bridge import reading
 
 RUN_SCRIPT = re.compile(r"\b(?:npm|pnpm|yarn|bun)(?: run)?(?: -s| --silent)? ([\w:.-]+)")
 MAX_NESTED_SCRIPTS = 5  # that call one another
+LONGEST_SCRIPT = 10_000  # characters: what scripts that call one another several times come to grows fast
 MOCHA = re.compile(r"\bmocha\b([^&|;]*)")
 TAP = re.compile(r"(?:\b(?:tape?|borp)|\bnode\b[^&|;]*\s--test)(?=\s|$)([^&|;]*)")
 NODE_TEST = re.compile(r"\bnode\b[^&|;]*\s--test\b|\bborp\b")  # that writes TAP, too
@@ -32,8 +33,10 @@ def script_of(root: Path) -> str:
         return ""
     script = str(scripts.get("test", ""))
     for _ in range(MAX_NESTED_SCRIPTS):
+        if sum(len(str(scripts.get(name, ""))) for name in RUN_SCRIPT.findall(script)) > LONGEST_SCRIPT:
+            break
         script = RUN_SCRIPT.sub(lambda match: str(scripts.get(match[1], match[0])), script)
-    return script
+    return script[:LONGEST_SCRIPT]
 
 
 def tests_alone(script: str) -> str | None:

@@ -257,6 +257,7 @@ def test_the_hook_is_that_of_the_page(root: Path) -> None:
     ("script", "files", "expected"),
     [
         ("mocha", ("lib/a.js",), {}),
+        ("npm test && " * 200, ("lib/a.js",), {}),  # what calls itself
         ("mocha --exit 'spec/**/*.js' one.test.js", ("lib/a.js",), {"mochaOptions": {"spec": ["spec/**/*.js", "one.test.js"]}}),
         ("npm run lint && npm run unit", ("lib/a.js",), {"mochaOptions": {"spec": ["test"], "ui": "tdd", "require": ["chai"]}}),
         ("mocha --exit", ("a.js", "a.test.js", "a.min.js", "bench.js", "example/b.js", "types/a.d.ts", "eslint.config.mjs"),
