@@ -182,7 +182,7 @@ class MutantJobs:
         The latter is none of the session server, which has behind it what the start of pytest's session writes.
         """
         job: JobMessage = {"id": id, "work": "measure", "tests": [], "limit": self.collection_limit}
-        self._submit(self._fresh, job, 0, [], further=early)
+        self._submit(self._fresh, job, 0, [], further=early, once=True)
         return job
 
     @property
