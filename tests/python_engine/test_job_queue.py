@@ -184,6 +184,19 @@ def test_a_measurement_waits_no_longer_than_it_yields_but_for_jobs_that_run(monk
     assert trial.news == ["2 True"]
 
 
+def test_a_job_that_has_waited_to_be_alone_does_not_keep_the_host_busy_while_a_measurement_is_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trial = Trial(Sharing.GUARD)
+    trial.submit(1)
+    trial.queue.submit(Queued(2, noting([], 2), alone=True))
+    trial.measure(yields_s=WAIT_S)
+    now = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now + WAIT_S)
+    trial.queue.look()
+    assert (trial.news, trial.queue.wait_s) == (["1 True"], None)
+
+
 def test_a_measurement_that_is_withdrawn_does_not_begin() -> None:
     trial = Trial(Sharing.GUARD)
     trial.measure(yields_s=9.0)

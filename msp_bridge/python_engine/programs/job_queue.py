@@ -192,6 +192,7 @@ class JobQueue:
                 self._share()
                 self._advance()
             else:
+                self._deadline = 0.0  # where the job is held up by something else, it waits once more
                 self._advance(impatient=True)
         elif self._is_due:
             self._advance()
