@@ -17,9 +17,9 @@ them says something or all tests are measured:
   times that, it is ended, and the mutant begins again.
 
 Where jobs share the sandbox and have a guard, nothing runs beside the measurement. It takes turns with the mutants
-(`job_queue`): it yields to them for `EARLY_S`, or for `YIELDS` times the collection, where all tests may take long.
-Only tests whose time is known run with a mutant then: all would wait for the end of an endless loop with a guessed
-limit.
+(`job_queue`). Where collecting the tests takes `LONG_S` it yields to them, for `YIELDS` times that; elsewhere it goes
+first, since what it tells belongs to each result (`coveredBy`). Only tests whose time is known run with a mutant before
+it: all would wait for the end of an endless loop with a guessed limit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .survivors import Survivors
 PATIENCE_S = 0.5
 EARLY_S = 3.0
 LATE = 0.5
-YIELDS = 2.0  # times the collection: what takes long to collect takes long to run
+LONG_S, YIELDS = 2.0, 2.0  # of the collection: what takes long to collect takes long to run
 FEW = 30  # tests that are likely to kill a mutant of code that runs at import
 AT_ONCE, AT_MOST = 100, 500  # tests that are measured before their turn: in one job, and for one function
 IDS = itertools.count(-(1 << 40), -1)
@@ -60,7 +60,9 @@ class Unmeasured:
     ) -> None:
         self._survivors, self.probes, self._queue, self._send = survivors, probes, queue, send
         began = time.monotonic()
-        is_short = not baseline.is_unknown and baseline.seconds(bits(baseline.unmeasured)) <= PATIENCE_S
+        is_short = baseline.collecting < LONG_S
+        if not baseline.is_unknown:
+            is_short = baseline.seconds(bits(baseline.unmeasured)) <= PATIENCE_S
         self._yields_s = 0.0 if is_short else max(EARLY_S, YIELDS * baseline.collecting)
         waits = is_short or (baseline.is_unknown and not queue.guards)
         moments = [began + (PATIENCE_S if waits else 0.0), began + EARLY_S]
