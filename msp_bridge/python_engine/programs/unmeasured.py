@@ -17,9 +17,10 @@ them says something or all tests are measured:
   times that, it is ended, and the mutant begins again.
 
 Where jobs share the sandbox and have a guard, nothing runs beside the measurement. It takes turns with the mutants
-(`job_queue`). Where collecting the tests takes `LONG_S` it yields to them, for `YIELDS` times that; elsewhere it goes
-first, since what it tells belongs to each result (`coveredBy`). Only tests whose time is known run with a mutant before
-it: all would wait for the end of an endless loop with a guessed limit.
+(`job_queue`). It yields to them for `YIELDS` times the collection, and for `EARLY_S` at least. It goes first where it
+is known to be short, and where nothing is known, but collecting the tests takes less than `LONG_S`: what it tells
+belongs to each result (`coveredBy`). Only tests whose time is known run with a mutant before it: all would wait for the
+end of an endless loop with a guessed limit.
 """
 
 from __future__ import annotations
